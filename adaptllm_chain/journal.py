@@ -1,0 +1,122 @@
+"""An append-only JSON-lines journal, so that killed work resumes with the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from adaptllm_chain.errors import JournalError
+
+
+def fingerprint(settings: Mapping[str, Any]) -> str:
+    """Hash settings independently of the order of their keys.
+
+    Args:
+        settings: JSON-serialisable settings.
+
+    Returns:
+        64 hexadecimal digits (SHA-256).
+    """
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+class Journal:
+    """Rows of finished work, one JSON object a line, each flushed to disk before the next.
+
+    The first line holds the settings of the run. Opening the journal again with other settings
+    is refused; a last line that a kill cut short is dropped, so the work it stood for is redone.
+
+    Args:
+        path: The file; its folder is made if needed.
+        settings: What the rows depend on; JSON-serialisable.
+
+    Raises:
+        JournalError: If the file belongs to other settings, or is damaged before its last line.
+    """
+
+    def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._settings = json.loads(json.dumps(settings))
+        self.rows: list[dict[str, Any]] = []
+        kept = self._read()
+        self._file = self.path.open("ab")
+        if self._file.tell() != kept:
+            self._file.truncate(kept)
+        if kept == 0:
+            self._write([{"settings": self._settings, "fingerprint": fingerprint(self._settings)}])
+
+    def _read(self) -> int:
+        """Load complete rows and return the number of bytes they take."""
+        if not self.path.exists():
+            return 0
+        content = self.path.read_bytes()
+        kept = content.rfind(b"\n") + 1
+        lines = content[:kept].splitlines()
+        if not lines:
+            return 0
+        parsed = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                parsed.append(json.loads(line))
+            except ValueError as error:
+                raise JournalError(
+                    f"{self.path}, line {number} is damaged: {line[:80]!r}",
+                    expected="one JSON object a line",
+                    hint="delete the file to start over",
+                ) from error
+        self._check_settings(parsed[0])
+        self.rows = parsed[1:]
+        return kept
+
+    def _check_settings(self, header: Mapping[str, Any]) -> None:
+        found = header.get("settings", {})
+        if found == self._settings:
+            return
+        changed = [
+            f"{key}: {found.get(key)!r} -> {self._settings.get(key)!r}"
+            for key in sorted({*found, *self._settings})
+            if found.get(key) != self._settings.get(key)
+        ]
+        raise JournalError(
+            f"{self.path} belongs to a run with other settings ({'; '.join(changed)})",
+            expected="the same settings as the run that is resumed",
+            hint="choose another output folder, or delete this one to start over",
+        )
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
+        self._file.write(b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def extend(self, rows: list[dict[str, Any]]) -> None:
+        """Append rows and wait until they are on disk.
+
+        Args:
+            rows: JSON-serialisable rows, in the order of the work.
+        """
+        self._write(rows)
+        self.rows.extend(rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
