@@ -1,4 +1,8 @@
-"""Errors that say what was passed, what was expected and what to type next."""
+"""Errors that say what was passed, what was expected and what to type next.
+
+None of them is a ``ValueError``: pydantic would wrap it when a Runnable is built, and a caller who catches
+``AdaptLLMError`` would miss it.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +28,23 @@ class AdaptLLMError(Exception):
         super().__init__("\n".join(parts))
 
 
-class InvalidInputError(AdaptLLMError, ValueError):
+class InvalidInputError(AdaptLLMError):
     """An argument or a chain input that cannot be used."""
 
 
-class DataFileError(AdaptLLMError, ValueError):
+class DataFileError(AdaptLLMError):
     """A data file that cannot be read as what it was declared to be."""
 
 
-class IndexFolderError(AdaptLLMError, ValueError):
+class IndexFolderError(AdaptLLMError):
     """A folder that is not a passage store, or not the one that was asked for."""
 
 
-class JournalError(AdaptLLMError, ValueError):
+class JournalError(AdaptLLMError):
     """A resumable run whose folder belongs to other settings or is damaged."""
 
 
-class PromptMismatchError(AdaptLLMError, ValueError):
+class PromptMismatchError(AdaptLLMError):
     """An adapter was about to meet a prompt that it was not trained on."""
 
 
@@ -48,7 +52,7 @@ class EmptyRetrievalError(AdaptLLMError, LookupError):
     """Retrieval was needed, brought nothing usable, and the chain was told to raise."""
 
 
-class MissingLogprobsError(AdaptLLMError, ValueError):
+class MissingLogprobsError(AdaptLLMError):
     """A probability threshold was set, but the model reports no log-probabilities."""
 
 

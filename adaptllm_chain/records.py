@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from langchain_core.documents import Document
+
+# Pydantic reads the schema of a TypedDict on Python < 3.12 only from typing_extensions.
+from typing_extensions import TypedDict
 
 Route = Literal["direct", "retrieve"]
 PromptKind = Literal["parametric", "context", "closed_book"]

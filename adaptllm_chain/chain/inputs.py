@@ -1,0 +1,123 @@
+"""What the chain accepts as a question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.prompt_values import PromptValue
+
+# Pydantic reads the schema of a TypedDict on Python < 3.12 only from typing_extensions.
+from typing_extensions import TypedDict
+
+from adaptllm_chain.errors import InvalidInputError
+
+# In this order: LangChain's retrieval chain reads "input", and a key that stands there is the question.
+QUESTION_KEYS = ("input", "question", "query", "messages")
+RESULT_KEYS = ("context", "answer", "retrieved", "ret_probability", "decision")
+_FORMS = (
+    'a non-empty text, a mapping with one of the keys "input", "question", "query" or "messages", '
+    "a list of messages with one from the user, or a prompt value"
+)
+
+
+class QuestionMapping(TypedDict, total=False):
+    """The mapping form of an input; other keys are carried over into the result."""
+
+    input: str
+    question: str
+    query: str
+    messages: list[AnyMessage]
+    popularity: float | None
+
+
+AdaptiveInput: TypeAlias = str | Mapping[str, Any] | Sequence[Any] | PromptValue
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question as it was put to the chain.
+
+    Attributes:
+        question: Its text, as it was typed.
+        popularity: How popular its subject is, if the input said so.
+        carried: The other keys of the input, which stand in the result too.
+    """
+
+    question: str
+    popularity: float | None = None
+    carried: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_input(value: Any) -> Asked:
+    """Find the question in an input.
+
+    Args:
+        value: What was passed to the chain.
+
+    Returns:
+        The question and what came with it.
+
+    Raises:
+        InvalidInputError: If there is no question in it.
+    """
+    if not isinstance(value, Mapping) or "role" in value:
+        return Asked(_text_of(value))
+    key = next((key for key in QUESTION_KEYS if value.get(key) is not None), None)
+    if key is None:
+        raise InvalidInputError(f"no question in the input {_shown(value)}", expected=_FORMS)
+    carried = {name: item for name, item in value.items() if name not in RESULT_KEYS}
+    return Asked(_text_of(value[key]), _popularity_of(value), carried)
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, PromptValue):
+        text = _last_human(value.to_messages())
+    elif isinstance(value, BaseMessage | Mapping):
+        text = _last_human(_as_messages([value]))
+    elif isinstance(value, Sequence) and not isinstance(value, bytes):
+        if value and all(isinstance(item, str) for item in value):
+            raise InvalidInputError(
+                f"the input {_shown(value)} is a list of texts",
+                expected=_FORMS,
+                hint="for several questions: chain.batch([...])",
+            )
+        text = _last_human(_as_messages(value))
+    else:
+        raise InvalidInputError(f"the input {_shown(value)} is no question", expected=_FORMS)
+    if not text.strip():
+        raise InvalidInputError(f"the question in {_shown(value)} is empty", expected=_FORMS)
+    return text
+
+
+def _as_messages(value: Sequence[Any]) -> list[BaseMessage]:
+    try:
+        return convert_to_messages(value)
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise InvalidInputError(f"the input {_shown(value)} is no list of messages", expected=_FORMS) from error
+
+
+def _last_human(messages: Sequence[BaseMessage]) -> str:
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            return str(message.text)
+    raise InvalidInputError(f"no message from the user in {_shown(messages)}", expected=_FORMS)
+
+
+def _popularity_of(value: Mapping[str, Any]) -> float | None:
+    popularity = value.get("popularity")
+    if popularity is None:
+        return None
+    if isinstance(popularity, bool) or not isinstance(popularity, int | float) or math.isnan(popularity):
+        raise InvalidInputError(f"the popularity {popularity!r} is no number", expected="a number such as 1200")
+    return float(popularity)
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 120 else f"{shown[:119]}…"

@@ -1,0 +1,65 @@
+"""Checking the chain's settings against each other, before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adaptllm_chain.errors import InvalidInputError, PromptMismatchError
+from adaptllm_chain.prompts import PromptSpec, PromptTemplates
+from adaptllm_chain.ret import Adaptive, Policy, as_policy
+
+
+def choose_policy(policy: Policy | str | None, spec: PromptSpec | None) -> Policy:
+    """Take the policy that was given, or the best default for the model.
+
+    Args:
+        policy: A policy, its name, or ``None``.
+        spec: What the model's adapter was trained on.
+
+    Returns:
+        The policy; by default the adaptive one, with the threshold saved beside the adapter.
+    """
+    if policy is not None:
+        return as_policy(policy)
+    return Adaptive(threshold=spec.ret_threshold if spec else None)
+
+
+def check_prompts(spec: PromptSpec | None, prompts: PromptTemplates | None, policy: Policy) -> None:
+    """Refuse prompts that the model's adapter was not trained on.
+
+    Args:
+        spec: What the adapter was trained on; ``None`` for a model that may read anything.
+        prompts: The prompt texts that were given.
+        policy: The policy, which says what kinds of prompt it needs.
+
+    Raises:
+        PromptMismatchError: If the adapter knows other prompt texts or lacks a kind.
+    """
+    if spec is None:
+        return
+    if prompts is not None and prompts != spec.templates:
+        raise PromptMismatchError(
+            f"the prompts that were given are not those of the model's adapter: {prompts!r}",
+            expected=f"{spec.templates!r}",
+            hint="leave prompts out: the chain takes the adapter's",
+        )
+    for kind in policy.needs:
+        spec.check(kind)
+
+
+def read_stops(stop: Sequence[str] | None) -> list[str]:
+    """Check the texts at which an answer ends.
+
+    Args:
+        stop: The texts.
+
+    Returns:
+        The texts as a list.
+
+    Raises:
+        InvalidInputError: If they are not a list of non-empty texts.
+    """
+    stops = list(stop or ())
+    if isinstance(stop, str) or not all(isinstance(text, str) and text for text in stops):
+        raise InvalidInputError(f"stop={stop!r}", expected="a list of non-empty texts", hint='stop=["\\n"]')
+    return stops

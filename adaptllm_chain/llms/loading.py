@@ -1,0 +1,256 @@
+"""Loading a base model, its tokenizer and an adapter with transformers and PEFT."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from adaptllm_chain.errors import InvalidInputError, UnsupportedHardwareError, missing_extra
+from adaptllm_chain.llms.embedded import EMBEDDED, embedded_base
+
+try:
+    import torch
+    import transformers
+except ImportError as error:
+    raise missing_extra(error.name or "torch", "local") from error
+
+LoadIn = Literal["8bit", "4bit"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that is ready to generate.
+
+    Attributes:
+        model: A causal language model, in evaluation mode.
+        tokenizer: Its tokenizer, padding left, with a pad token.
+        name: What was loaded, for traces and manifests.
+        adapter: The adapter's folder or hub name, if one was loaded.
+    """
+
+    model: Any
+    tokenizer: Any
+    name: str
+    adapter: str | None
+
+
+def pick_device(device: str) -> str:
+    """Resolve ``"auto"``.
+
+    Args:
+        device: ``"auto"``, or whatever torch takes as a device.
+
+    Returns:
+        For ``"auto"``: ``"cuda"``, else ``"mps"``, else ``"cpu"``, whichever exists first.
+    """
+    if device != "auto":
+        return device
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def pick_dtype(dtype: str | torch.dtype, device: str) -> torch.dtype:
+    """Resolve ``"auto"`` and names.
+
+    Args:
+        dtype: ``"auto"``, a name such as ``"bfloat16"``, or a dtype.
+        device: A resolved device.
+
+    Returns:
+        For ``"auto"``: bfloat16 on a GPU that has it, float16 on another GPU, float32 elsewhere, where
+        a batch gives the same text as single questions.
+
+    Raises:
+        InvalidInputError: If the name is not a floating dtype of torch.
+    """
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    if dtype == "auto":
+        if not device.startswith("cuda"):
+            return torch.float32
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    found = getattr(torch, dtype, None)
+    if not (isinstance(found, torch.dtype) and found.is_floating_point):
+        raise InvalidInputError(
+            f"unknown dtype {dtype!r}", expected="'auto', 'float32', 'bfloat16' or 'float16'", hint="dtype='auto'"
+        )
+    return found
+
+
+def load_tokenizer(base: str) -> Any:
+    """Load the tokenizer of a base model, ready for left-padded generation.
+
+    Args:
+        base: ``"embedded"``, a GGUF file, a folder, or a hub name.
+
+    Returns:
+        The tokenizer; its end token pads where it has no pad token.
+    """
+    source, file_arguments = _source(base)
+    with _quiet():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **file_arguments)
+    return prepare_tokenizer(tokenizer)
+
+
+def prepare_tokenizer(tokenizer: Any) -> Any:
+    """Make a tokenizer fit for generation in batches.
+
+    Args:
+        tokenizer: Any transformers tokenizer; it is changed in place.
+
+    Returns:
+        The same tokenizer.
+    """
+    # A tokenizer saved with right padding makes a decoder continue its padding.
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    return tokenizer
+
+
+def load_base(
+    base: str, *, dtype: str | torch.dtype = "auto", device: str = "auto", load_in: LoadIn | None = None
+) -> Any:
+    """Load a base model without an adapter.
+
+    Args:
+        base: ``"embedded"``, a GGUF file, a folder, or a hub name.
+        dtype: ``"auto"``, a name, or a dtype.
+        device: ``"auto"``, or a torch device.
+        load_in: Quantise with bitsandbytes to 8 or 4 bits; ``None`` for not at all.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        UnsupportedHardwareError: If 8 or 4 bits were asked for without a GPU.
+        InvalidInputError: If nothing can be loaded from ``base``.
+    """
+    device = pick_device(device)
+    arguments: dict[str, Any] = {"dtype": pick_dtype(dtype, device)}
+    if load_in is not None:
+        arguments |= _quantisation(load_in, device)
+    source, file_arguments = _source(base)
+    try:
+        with _quiet():
+            model = transformers.AutoModelForCausalLM.from_pretrained(source, **arguments, **file_arguments)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"no model could be loaded from {base!r}: {str(error).splitlines()[0]}",
+            expected="'embedded', a .gguf file, a folder with config.json, or the name of a model on the hub",
+            hint="--model embedded",
+        ) from error
+    if file_arguments:
+        _forget_quantisation(model)
+    if load_in is None:
+        model.to(device)
+    return model.eval()
+
+
+def load_model(
+    base: str,
+    *,
+    adapter: str | Path | None = None,
+    dtype: str | torch.dtype = "auto",
+    device: str = "auto",
+    load_in: LoadIn | None = None,
+) -> LoadedModel:
+    """Load a base model, its tokenizer and, if given, a PEFT adapter.
+
+    Args:
+        base: ``"embedded"``, a GGUF file, a folder, or a hub name.
+        adapter: An adapter's folder or hub name.
+        dtype: ``"auto"``, a name, or a dtype.
+        device: ``"auto"``, or a torch device.
+        load_in: Quantise with bitsandbytes to 8 or 4 bits; ``None`` for not at all.
+
+    Returns:
+        The model and its tokenizer. Where the adapter's folder holds a tokenizer (it then has added
+        tokens), that one is used and the base's embeddings are resized to it.
+
+    Raises:
+        InvalidInputError: If the adapter cannot be loaded.
+    """
+    model = load_base(base, dtype=dtype, device=device, load_in=load_in)
+    tokenizer = load_tokenizer(base)
+    if adapter is None:
+        return LoadedModel(model, tokenizer, base, None)
+    try:
+        import peft
+    except ImportError as error:
+        raise missing_extra("peft", "local") from error
+    if (Path(adapter) / "tokenizer_config.json").exists():
+        tokenizer = prepare_tokenizer(transformers.AutoTokenizer.from_pretrained(str(adapter)))
+        if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+            # Which values the new rows get does not matter: the adapter brings its own.
+            model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    try:
+        with _quiet():
+            model = peft.PeftModel.from_pretrained(model, str(adapter))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(
+            f"no adapter could be loaded from {str(adapter)!r}: {str(error).splitlines()[0]}",
+            expected="a folder with adapter_config.json and adapter_model.safetensors, or a name on the hub",
+            hint="--adapter none asks the base model alone",
+        ) from error
+    return LoadedModel(model.eval(), tokenizer, base, str(adapter))
+
+
+def _source(base: str) -> tuple[str, dict[str, str]]:
+    """Turn a base into what ``from_pretrained`` takes: a folder or name, and a GGUF file in it."""
+    path = embedded_base() if base == EMBEDDED else Path(base)
+    if path.suffix != ".gguf":
+        return base, {}
+    if not path.is_file():
+        raise InvalidInputError(f"there is no file {str(path)!r}", expected="a GGUF file")
+    return str(path.parent), {"gguf_file": path.name}
+
+
+def _quantisation(load_in: LoadIn, device: str) -> dict[str, Any]:
+    if load_in not in {"8bit", "4bit"}:
+        raise InvalidInputError(f"load_in={load_in!r} is unknown", expected="'8bit', '4bit' or None")
+    if not device.startswith("cuda"):
+        # On a CPU bitsandbytes is slower than full precision, and repacks weights so that training stops learning.
+        raise UnsupportedHardwareError(
+            f"load_in={load_in!r} was asked for on {device!r}",
+            expected="an NVIDIA GPU with bitsandbytes",
+            hint="load_in=None (full precision), or a GGUF file as the base model",
+        )
+    try:
+        import bitsandbytes  # noqa: F401
+    except ImportError as error:
+        raise missing_extra("bitsandbytes", "gpu") from error
+    config = transformers.BitsAndBytesConfig(
+        load_in_8bit=load_in == "8bit", load_in_4bit=load_in == "4bit", bnb_4bit_compute_dtype=torch.bfloat16
+    )
+    return {"quantization_config": config, "device_map": {"": device}}
+
+
+def _forget_quantisation(model: Any) -> None:
+    """Let a model that was read from GGUF be saved and trained: its weights are plain tensors by now."""
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.is_quantized = False
+    model.hf_quantizer = None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence progress bars and chatter of transformers while a model loads."""
+    log = transformers.utils.logging
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()

@@ -1,0 +1,37 @@
+"""The request for retrieval: its spelling, its probability, the policies, the gate for streams."""
+
+from adaptllm_chain.ret.gate import AnswerFilter, Gate, clean_answer
+from adaptllm_chain.ret.marker import REASONS, RET, Spelling, is_request, may_become_marker, read_spelling
+from adaptllm_chain.ret.policies import (
+    Adaptive,
+    AlwaysRetrieve,
+    Evidence,
+    NeverRetrieve,
+    Policy,
+    PolicyName,
+    PopularityThreshold,
+    as_policy,
+)
+from adaptllm_chain.ret.probability import read_signal, says_ret
+
+__all__ = [
+    "REASONS",
+    "RET",
+    "Adaptive",
+    "AlwaysRetrieve",
+    "AnswerFilter",
+    "Evidence",
+    "Gate",
+    "NeverRetrieve",
+    "Policy",
+    "PolicyName",
+    "PopularityThreshold",
+    "Spelling",
+    "as_policy",
+    "clean_answer",
+    "is_request",
+    "may_become_marker",
+    "read_signal",
+    "read_spelling",
+    "says_ret",
+]
