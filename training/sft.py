@@ -284,7 +284,7 @@ def build_trainer(model: Any, tokenizer: Any, texts: Sequence[Row], recipe: Reci
             gradient_accumulation_steps=recipe.batch_size // recipe.micro_batch_size,
             max_length=recipe.max_length,
             completion_only_loss=True,
-            gradient_checkpointing=recipe.gradient_checkpointing,
+            activation_checkpointing=recipe.gradient_checkpointing,
             use_cpu=on_cpu,
             # The base is loaded in the recipe's type; autocast on top of it would only copy.
             bf16=False,

@@ -15,7 +15,9 @@ AsyncBatchCall: TypeAlias = Callable[[list[str], list[RunnableConfig]], Awaitabl
 
 
 def isolated(call: BatchCall[T], items: list[str], configs: list[RunnableConfig]) -> list[T | Exception]:
-    """Make one call for all items, and one for each if that fails as a whole.
+    """Make one call for all items; if it fails as a whole, one for each half, and so on.
+
+    So a bad prompt among a thousand costs some twenty calls, not a thousand.
 
     Args:
         call: Takes items and their configs; may raise, or return exceptions among its results.
@@ -31,7 +33,9 @@ def isolated(call: BatchCall[T], items: list[str], configs: list[RunnableConfig]
         results = [error] * len(items)
     if not _failed_as_a_whole(results):
         return results
-    return [isolated(call, [item], [config])[0] for item, config in zip(items, configs, strict=True)]
+    middle = len(items) // 2
+    first = isolated(call, items[:middle], configs[:middle])
+    return first + isolated(call, items[middle:], configs[middle:])
 
 
 async def aisolated(call: AsyncBatchCall[T], items: list[str], configs: list[RunnableConfig]) -> list[T | Exception]:
@@ -51,7 +55,9 @@ async def aisolated(call: AsyncBatchCall[T], items: list[str], configs: list[Run
         results = [error] * len(items)
     if not _failed_as_a_whole(results):
         return results
-    return [(await aisolated(call, [item], [config]))[0] for item, config in zip(items, configs, strict=True)]
+    middle = len(items) // 2
+    first = await aisolated(call, items[:middle], configs[:middle])
+    return first + await aisolated(call, items[middle:], configs[middle:])
 
 
 def call_config(config: RunnableConfig, tag: str, *handlers: BaseCallbackHandler) -> RunnableConfig:

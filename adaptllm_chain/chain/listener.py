@@ -25,8 +25,8 @@ class _Heard:
 class InfoListener(BaseCallbackHandler):
     """Remembers, for one call, the text and the reported information of every model run in it."""
 
-    # Without this, async managers would run the handler in a thread, after the chunk has been read.
-    run_inline = True
+    # Not run_inline: next to an inline handler, langchain-core 1.8's async manager starts no LLM run
+    # for the others. Events are awaited before the chunk is passed on, so nothing comes too late.
 
     def __init__(self) -> None:
         self._runs: dict[UUID, _Heard] = {}

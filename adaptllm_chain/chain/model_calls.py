@@ -15,7 +15,7 @@ from langchain_core.runnables.config import merge_configs
 
 from adaptllm_chain.chain.isolation import aisolated, call_config, isolated
 from adaptllm_chain.chain.listener import InfoListener, info_of
-from adaptllm_chain.chain.outputs import ModelOutput, text_of
+from adaptllm_chain.chain.outputs import ModelOutput, text_of, without_echo
 from adaptllm_chain.chain.plan import Ask
 from adaptllm_chain.chain.wrappers import innermost
 
@@ -117,11 +117,12 @@ class ModelCalls:
 
     def _generate(self, prompts: list[str], configs: list[RunnableConfig]) -> list[ModelOutput]:
         assert self._bare is not None
-        return _outputs_of(self._bare.generate_prompt(_values(prompts), **self._generate_arguments(configs)))
+        return _outputs_of(prompts, self._bare.generate_prompt(_values(prompts), **self._generate_arguments(configs)))
 
     async def _agenerate(self, prompts: list[str], configs: list[RunnableConfig]) -> list[ModelOutput]:
         assert self._bare is not None
-        return _outputs_of(await self._bare.agenerate_prompt(_values(prompts), **self._generate_arguments(configs)))
+        result = await self._bare.agenerate_prompt(_values(prompts), **self._generate_arguments(configs))
+        return _outputs_of(prompts, result)
 
     def _generate_arguments(self, configs: list[RunnableConfig]) -> dict[str, Any]:
         arguments = dict(self._arguments)
@@ -142,13 +143,13 @@ class ModelCalls:
         listeners = [InfoListener() for _ in prompts]
         heard = [_listened(config, listener) for config, listener in zip(configs, listeners, strict=True)]
         results = self._llm.batch(prompts, heard, return_exceptions=True, **self._arguments)
-        return [_output_of(result, listener) for result, listener in zip(results, listeners, strict=True)]
+        return list(map(_output_of, prompts, results, listeners))
 
     async def _abatch(self, prompts: list[str], configs: list[RunnableConfig]) -> list[ModelOutput | Exception]:
         listeners = [InfoListener() for _ in prompts]
         heard = [_listened(config, listener) for config, listener in zip(configs, listeners, strict=True)]
         results = await self._llm.abatch(prompts, heard, return_exceptions=True, **self._arguments)
-        return [_output_of(result, listener) for result, listener in zip(results, listeners, strict=True)]
+        return list(map(_output_of, prompts, results, listeners))
 
 
 def _tag(ask: Ask) -> str:
@@ -169,11 +170,14 @@ def _values(prompts: Sequence[str]) -> list[PromptValue]:
     return [StringPromptValue(text=prompt) for prompt in prompts]
 
 
-def _outputs_of(result: LLMResult) -> list[ModelOutput]:
-    return [ModelOutput(candidates[0].text, [info_of(candidates[0])]) for candidates in result.generations]
+def _outputs_of(prompts: Sequence[str], result: LLMResult) -> list[ModelOutput]:
+    return [
+        ModelOutput(without_echo(candidates[0].text, prompt), [info_of(candidates[0])])
+        for prompt, candidates in zip(prompts, result.generations, strict=True)
+    ]
 
 
-def _output_of(result: Any, listener: InfoListener) -> ModelOutput | Exception:
+def _output_of(prompt: str, result: Any, listener: InfoListener) -> ModelOutput | Exception:
     if isinstance(result, Exception):
         return result
     try:
@@ -181,4 +185,4 @@ def _output_of(result: Any, listener: InfoListener) -> ModelOutput | Exception:
     except ValueError as error:
         return error
     info = info_of(result) if isinstance(result, BaseMessage) else None
-    return ModelOutput(text, [info] if info else listener.infos(text))
+    return ModelOutput(without_echo(text, prompt), [info] if info else listener.infos(text))

@@ -42,6 +42,7 @@ class StreamedOutput:
     """An output that is still coming in: gate and filter around it, without reading it itself.
 
     Args:
+        prompt: What the model was asked.
         listener: Catches what the model reports beside bare text.
         stops: Texts at which the answer ends.
         marker: How the request is spelled.
@@ -50,7 +51,8 @@ class StreamedOutput:
         listener: Catches what the model reports beside bare text.
     """
 
-    def __init__(self, listener: InfoListener, stops: Sequence[str], marker: str) -> None:
+    def __init__(self, prompt: str, listener: InfoListener, stops: Sequence[str], marker: str) -> None:
+        self._prompt = prompt
         self.listener = listener
         self._marker = marker
         self._infos: list[Mapping[str, Any]] = []
@@ -75,7 +77,8 @@ class StreamedOutput:
         """
         if isinstance(chunk, BaseMessage):
             self._infos.append(info_of(chunk))
-        self._gate.push(text_of(chunk))
+        text = text_of(chunk)
+        self._gate.push(text if self._gate.chunks else without_echo(text, self._prompt))
 
     def finish(self) -> None:
         """Say that the model has ended."""
@@ -143,6 +146,21 @@ def text_of(output: Any) -> str:
         expected="a text or a message",
         hint="end the model's chain with StrOutputParser()",
     )
+
+
+def without_echo(text: str, prompt: str) -> str:
+    """Take off a prompt that a model repeats before its output.
+
+    HuggingFacePipeline does so by default, but not when it streams.
+
+    Args:
+        text: The text that came out of the model.
+        prompt: What it was asked.
+
+    Returns:
+        The output alone.
+    """
+    return text.removeprefix(prompt)
 
 
 def _opening(text: str, infos: Sequence[Mapping[str, Any]], marker: str) -> Opening:

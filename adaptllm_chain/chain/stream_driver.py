@@ -46,7 +46,7 @@ def run_stream(plan: Plan, services: Services, config: RunnableConfig) -> Iterat
                 reply = _raised(services.search([step], [config])[0])
             else:
                 _end(chunks)
-                output = _new_output(services)
+                output = _new_output(services, step.prompt)
                 chunks = iter(services.model.stream(step, config, output.listener))
                 for chunk in chunks:
                     output.hold(chunk)
@@ -90,7 +90,7 @@ async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) ->
                 reply = _raised((await services.asearch([step], [config]))[0])
             else:
                 await _aend(chunks)
-                output = _new_output(services)
+                output = _new_output(services, step.prompt)
                 chunks = aiter(services.model.astream(step, config, output.listener))
                 async for chunk in chunks:
                     output.hold(chunk)
@@ -118,8 +118,8 @@ def _raised(found: Any) -> Any:
     return found
 
 
-def _new_output(services: Services) -> StreamedOutput:
-    return StreamedOutput(InfoListener(), services.stops, services.marker)
+def _new_output(services: Services, prompt: str = "") -> StreamedOutput:
+    return StreamedOutput(prompt, InfoListener(), services.stops, services.marker)
 
 
 def _answer(output: StreamedOutput, chunks: Iterator[Any]) -> Iterator[str]:

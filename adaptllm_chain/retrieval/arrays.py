@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def embed_queries(embedding: Embeddings, queries: Sequence[str], *, like_passage
     elif len(queries) == 1 or not like_passages:
         vectors = [embedding.embed_query(query) for query in queries]
     else:
-        vectors = embedding.embed_documents(list(queries))
+        return embed_passages(embedding, queries)
     return as_matrix(vectors, rows=len(queries), source=type(embedding).__name__)
 
 
@@ -136,6 +137,9 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> None:
     partial = path.with_name(f"{path.name}.tmp")
     with partial.open("wb") as file:
         np.save(file, array, allow_pickle=False)
+        # On disk before its name is: a journal may count on it from here on.
+        file.flush()
+        os.fsync(file.fileno())
     partial.replace(path)
 
 

@@ -180,6 +180,29 @@ def remove_rows(index: Any, rows: list[int]) -> None:
     index.remove_ids(np.asarray(rows, dtype=np.int64))
 
 
+def vectors_of(index: Any, rows: list[int]) -> list[list[float]]:
+    """Read vectors back out of an index.
+
+    Args:
+        index: The index.
+        rows: Row numbers.
+
+    Returns:
+        One vector a row.
+
+    Raises:
+        InvalidInputError: If this kind of index cannot do that.
+    """
+    try:
+        return [index.reconstruct(row).tolist() for row in rows]
+    except RuntimeError as error:
+        raise InvalidInputError(
+            f"a {type(index).__name__} does not give its vectors back: {str(error).splitlines()[0]}",
+            expected="a flat index, or one with a direct map",
+            hint="index.make_direct_map(), for inverted lists",
+        ) from error
+
+
 def to_gpu(index: Any, device: int) -> tuple[Any, Any]:
     """Copy an index to a GPU.
 

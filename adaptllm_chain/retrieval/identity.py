@@ -28,8 +28,8 @@ def identity_of(embedding: Embeddings) -> Identity:
         return dict(own)
     names = (getattr(embedding, field, None) for field in _NAME_FIELDS)
     name = next((value for value in names if isinstance(value, str)), None)
-    kind = type(embedding)
-    return {"class": f"{kind.__module__}.{kind.__qualname__}", "name": name, "normalisation": "unknown"}
+    # Without its module: one class of LangChain's has lived in several packages.
+    return {"class": type(embedding).__name__, "name": name, "normalisation": "unknown"}
 
 
 def identity_differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:

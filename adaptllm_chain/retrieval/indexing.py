@@ -20,7 +20,7 @@ from adaptllm_chain.retrieval import folder as store_folder
 from adaptllm_chain.retrieval.arrays import FloatMatrix, IntArray, embed_passages, np, read_array, write_array
 from adaptllm_chain.retrieval.faiss_library import Metric
 from adaptllm_chain.retrieval.identity import Identity, identity_of
-from adaptllm_chain.retrieval.passages import decode_passage, encode_passage, passage_text
+from adaptllm_chain.retrieval.passages import encode_passage, passage_text
 from adaptllm_chain.retrieval.store import manifest_entries
 
 # About 30 MB of vectors of 768 numbers, and a minute of work on a small GPU.
@@ -61,12 +61,14 @@ class _Chunk:
     Attributes:
         number: From 0.
         first: The row of its first passage.
+        documents: The passages.
         lines: The passages as they are stored.
         digest: SHA-256 of them.
     """
 
     number: int
     first: int
+    documents: list[Document]
     lines: list[bytes]
     digest: str
 
@@ -86,7 +88,7 @@ def build_index(
 
     Unfinished work lies in ``<out_dir>.building``: a journal, and the vectors of each chunk. A run that was
     killed goes on from there, given the same passages and settings, and ends with the same bytes as a run that
-    was not. With the default chunk the work takes 8 to 16 bytes of memory a passage beside one chunk.
+    was not. Beside one chunk, 16 bytes a passage stay in memory.
 
     Args:
         documents: Passages, in the same order in every run; one without an id is given its row number.
@@ -137,7 +139,7 @@ def _chunks(documents: Iterable[Document], size: int) -> Iterator[_Chunk]:
         ids = [document.id or str(first + place) for place, document in enumerate(batch)]
         seen.add(ids)
         lines = [encode_passage(document, name) for document, name in zip(batch, ids, strict=True)]
-        yield _Chunk(number, first, lines, hashlib.sha256(b"".join(lines)).hexdigest())
+        yield _Chunk(number, first, batch, lines, hashlib.sha256(b"".join(lines)).hexdigest())
         number, first = number + 1, first + len(batch)
 
 
@@ -221,8 +223,7 @@ class _Build:
         if row is not None and self._is_whole(chunk, int(row["dimension"])):
             self._resumed += 1
             return int(row["dimension"])
-        documents = map(decode_passage, chunk.lines)
-        texts = [passage_text(document, embed_title=self._embed_title) for document in documents]
+        texts = [passage_text(document, embed_title=self._embed_title) for document in chunk.documents]
         vectors = embed_passages(self._embedding, texts)
         if dimension and vectors.shape[1] != dimension:
             raise InvalidInputError(

@@ -36,8 +36,10 @@ _JSON_ID_KEYS = ("id", "_id")
 _LONGEST_CELL = 1 << 27
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _HTML_SILENT = ("script", "style", "noscript", "template", "title")
-_HTML_BLOCKS = tuple(
-    ["address", "article", "aside", "blockquote", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "option", "p", "pre", "section", "table", "td", "th", "tr", "ul"]
+_HTML_BLOCKS = (
+    *("address", "article", "aside", "blockquote", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure"),
+    *("footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "option"),
+    *("p", "pre", "section", "table", "td", "th", "tr", "ul"),
 )
 
 
@@ -218,9 +220,8 @@ def _read_pdf(path: Path, options: _Options) -> Iterator[Document]:
 def _read_jsonl(path: Path, options: _Options) -> Iterator[Document]:
     with path.open(encoding=options.encoding) as file:
         for number, line in enumerate(file, start=1):
-            line = line.removeprefix("\ufeff") if number == 1 else line
-            if line.strip():
-                yield _json_document(path, number, line, options.columns)
+            if line.strip("\ufeff \t\r\n"):
+                yield _json_document(path, number, line.removeprefix("\ufeff"), options.columns)
 
 
 def _json_document(path: Path, number: int, line: str, columns: Mapping[str, str]) -> Document:

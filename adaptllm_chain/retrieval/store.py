@@ -143,7 +143,7 @@ class FaissPassageStore(BatchSearchStore):
             for text, metadata in zip(texts, as_metadata_list(metadatas, len(texts)), strict=True)
         ]
         # Within one call too the last passage of an id is the one that stays.
-        newest = list({name: document for name, document in zip(names, documents, strict=True)}.items())
+        newest = list(dict(zip(names, documents, strict=True)).items())
         # All that can fail comes before the first change.
         lines = [encode_passage(document, name) for name, document in newest]
         embedded = [passage_text(document, embed_title=self.embed_title) for _, document in newest]
@@ -375,7 +375,7 @@ class FaissPassageStore(BatchSearchStore):
             return []
         query = as_matrix([embedding], rows=1, source="the caller")
         rows = [int(row) for row in self._nearest(query, max(k, fetch_k))[1][0] if row >= 0]
-        vectors = [self._index.reconstruct(row) for row in rows]
+        vectors = faiss_library.vectors_of(self._index, rows)
         chosen = maximal_marginal_relevance(query[0], vectors, lambda_mult=lambda_mult, k=k)
         return [self._rows[rows[place]] for place in chosen]
 

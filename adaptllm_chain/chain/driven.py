@@ -1,0 +1,240 @@
+"""LangChain's surface over the drivers: one public method a way of running, one private worker each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import RunnableConfig, RunnableSerializable
+
+from adaptllm_chain.chain.batch_driver import arun_batch, run_batch
+from adaptllm_chain.chain.chunks import ajoin_chunks, join_chunks
+from adaptllm_chain.chain.inputs import AdaptiveInput
+from adaptllm_chain.chain.plan import Plan
+from adaptllm_chain.chain.services import Services
+from adaptllm_chain.chain.stream_driver import arun_stream, run_stream
+from adaptllm_chain.records import AdaptiveAnswer
+
+
+class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
+    """A Runnable that is told once what to do, as a plan, and can be run in every way of LangChain's."""
+
+    @abstractmethod
+    def _plan(self, value: AdaptiveInput) -> Plan:
+        """Plan one question; bad input raises only when the plan is started."""
+
+    @abstractmethod
+    def _services(self, arguments: dict[str, Any]) -> Services:
+        """Gather what carries out the steps, with the arguments of this call."""
+
+    def invoke(self, input: AdaptiveInput, config: RunnableConfig | None = None, **kwargs: Any) -> AdaptiveAnswer:  # noqa: A002
+        """Answer one question.
+
+        Args:
+            input: The question.
+            config: LangChain's config.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Returns:
+            The answer, its context and the decision.
+        """
+        return self._call_with_config(self._invoke, input, config, **kwargs)
+
+    async def ainvoke(
+        self,
+        input: AdaptiveInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AdaptiveAnswer:
+        """Answer one question.
+
+        Args:
+            input: The question.
+            config: LangChain's config.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Returns:
+            The answer, its context and the decision.
+        """
+        return await self._acall_with_config(self._ainvoke, input, config, **kwargs)
+
+    def batch(
+        self,
+        inputs: list[AdaptiveInput],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[AdaptiveAnswer]:
+        """Answer many questions in two waves of model calls with one search between them.
+
+        Args:
+            inputs: The questions.
+            config: LangChain's config, or one for each; ``max_concurrency`` limits the prompts in a call.
+            return_exceptions: Whether a question that fails yields its exception; the others' results come.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Returns:
+            The results in order.
+        """
+        return self._batch_with_config(self._batch, inputs, config, return_exceptions=return_exceptions, **kwargs)
+
+    async def abatch(
+        self,
+        inputs: list[AdaptiveInput],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[AdaptiveAnswer]:
+        """Answer many questions in two waves of model calls with one search between them.
+
+        Args:
+            inputs: The questions.
+            config: LangChain's config, or one for each; ``max_concurrency`` limits the prompts in a call.
+            return_exceptions: Whether a question that fails yields its exception; the others' results come.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Returns:
+            The results in order.
+        """
+        return await self._abatch_with_config(
+            self._abatch, inputs, config, return_exceptions=return_exceptions, **kwargs
+        )
+
+    def stream(
+        self,
+        input: AdaptiveInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[AdaptiveAnswer]:
+        """Answer one question piece by piece.
+
+        Args:
+            input: The question.
+            config: LangChain's config.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Yields:
+            Parts of the result that can be added: first the input, then what is decided, then the answer.
+        """
+        yield from self.transform(iter([input]), config, **kwargs)
+
+    async def astream(
+        self,
+        input: AdaptiveInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[AdaptiveAnswer]:
+        """Answer one question piece by piece.
+
+        Args:
+            input: The question.
+            config: LangChain's config.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Yields:
+            Parts of the result that can be added: first the input, then what is decided, then the answer.
+        """
+        async for chunk in self.atransform(_once(input), config, **kwargs):
+            yield chunk
+
+    def transform(
+        self,
+        input: Iterator[AdaptiveInput],  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[AdaptiveAnswer]:
+        """Answer one question that itself comes as a stream.
+
+        Args:
+            input: The question in pieces; it is answered when it is complete.
+            config: LangChain's config.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Yields:
+            Parts of the result, as ``stream`` does.
+        """
+        yield from self._transform_stream_with_config(input, self._transform, config, **kwargs)
+
+    async def atransform(
+        self,
+        input: AsyncIterator[AdaptiveInput],  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[AdaptiveAnswer]:
+        """Answer one question that itself comes as a stream.
+
+        Args:
+            input: The question in pieces; it is answered when it is complete.
+            config: LangChain's config.
+            **kwargs: ``stop``, instead of the chain's; others go to the model.
+
+        Yields:
+            Parts of the result, as ``stream`` does.
+        """
+        async for chunk in self._atransform_stream_with_config(input, self._atransform, config, **kwargs):
+            yield chunk
+
+    # The workers: LangChain opens and closes the runs around them; their config is for the run's children.
+
+    def _invoke(
+        self, value: AdaptiveInput, run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
+    ) -> AdaptiveAnswer:
+        return _raised(run_batch([self._plan(value)], self._services(kwargs), [config])[0])
+
+    async def _ainvoke(
+        self, value: AdaptiveInput, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
+    ) -> AdaptiveAnswer:
+        return _raised((await arun_batch([self._plan(value)], self._services(kwargs), [config]))[0])
+
+    def _batch(
+        self,
+        values: list[AdaptiveInput],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
+        **kwargs: Any,
+    ) -> list[AdaptiveAnswer | Exception]:
+        return run_batch([self._plan(value) for value in values], self._services(kwargs), config)
+
+    async def _abatch(
+        self,
+        values: list[AdaptiveInput],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
+        **kwargs: Any,
+    ) -> list[AdaptiveAnswer | Exception]:
+        return await arun_batch([self._plan(value) for value in values], self._services(kwargs), config)
+
+    def _transform(
+        self,
+        values: Iterator[AdaptiveInput],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        for value in join_chunks(values):
+            yield from run_stream(self._plan(value), self._services(kwargs), config)
+
+    async def _atransform(
+        self,
+        values: AsyncIterator[AdaptiveInput],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        async for value in ajoin_chunks(values):
+            async for chunk in arun_stream(self._plan(value), self._services(kwargs), config):
+                yield chunk
+
+
+async def _once(value: AdaptiveInput) -> AsyncIterator[AdaptiveInput]:
+    yield value
+
+
+def _raised(result: AdaptiveAnswer | Exception) -> AdaptiveAnswer:
+    if isinstance(result, Exception):
+        raise result
+    return result

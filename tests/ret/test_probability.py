@@ -1,0 +1,136 @@
+"""Reading P(<RET>) from what servers report (D2, D3)."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptllm_chain.errors import InvalidInputError
+from adaptllm_chain.records import RetSignal
+from adaptllm_chain.ret import read_signal, says_ret
+
+
+def row(token: str, probability: float, **tops: float) -> dict[str, Any]:
+    listed = [{"token": name, "logprob": math.log(p)} for name, p in tops.items()]
+    return {"token": token, "logprob": math.log(probability), "top_logprobs": listed}
+
+
+def chat(*rows: dict[str, Any]) -> dict[str, Any]:
+    return {"logprobs": {"content": list(rows)}}
+
+
+def near(signal: RetSignal, probability: float, kind: str) -> bool:
+    return signal.kind == kind and signal.probability == pytest.approx(probability)
+
+
+MARKER = [row("<", 0.5), row("RET", 0.8), row(">", 0.9), row("\n", 0.5)]
+
+
+def test_the_models_own_word_goes_first() -> None:
+    info = {"ret_probability": 0.25, "ret_probability_kind": "exact", **chat(*MARKER)}
+    assert read_signal(info) == RetSignal(probability=0.25, kind="exact")
+    assert read_signal({"ret_probability": 0.25}).kind == "exact"
+
+
+@pytest.mark.parametrize("own", [{"ret_probability": 1.5}, {"ret_probability": 0.5, "ret_probability_kind": "guess"}])
+def test_nonsense_is_refused(own: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="ret_probability"):
+        read_signal(own)
+
+
+def test_a_spelled_marker_is_exact() -> None:
+    assert near(read_signal(chat(*MARKER)), 0.36, "exact")
+    assert near(read_signal(chat(row("\n", 0.5), *MARKER)), 0.36, "exact")
+    assert near(read_signal(chat(row("Ġ<", 0.5), row("ret", 0.8), row(">.", 0.9))), 0.36, "exact")
+    assert near(read_signal(chat(row("<RET>", 0.7))), 0.7, "exact")
+
+
+def test_chunks_of_a_stream_are_read_together() -> None:
+    assert near(read_signal({}, *(chat(part) for part in MARKER)), 0.36, "exact")
+
+
+def test_a_listed_first_piece() -> None:
+    assert near(read_signal(chat(row("Paris", 0.6, Paris=0.6, **{"<": 0.2, " <": 0.1, "R": 0.05}))), 0.3, "first_piece")
+    # The first piece was said, but the rest was cut off or went elsewhere.
+    assert near(read_signal(chat(row("<", 0.2))), 0.2, "first_piece")
+    assert near(read_signal(chat(row("<", 0.2), row("b>", 0.9))), 0.2, "first_piece")
+    # An added token that is the whole marker.
+    assert near(read_signal(chat(row("Paris", 0.6, Paris=0.6, **{"<RET>": 0.3}))), 0.3, "exact")
+
+
+def test_d2_not_among_the_listed_is_an_upper_bound_and_no_ratio() -> None:
+    assert near(read_signal(chat(row("Paris", 0.6, Paris=0.6, Rome=0.2, Oslo=0.05))), 0.05, "upper_bound")
+    assert near(read_signal(chat(row("Paris", 0.6, Paris=0.6, Rome=0.38))), 0.02, "upper_bound")
+    assert near(read_signal(chat(row("Paris", 0.7))), 0.3, "upper_bound")
+    # A token sampled from below the top ones says nothing about others between.
+    assert near(read_signal(chat(row("Oslo", 0.01, Paris=0.3, Rome=0.2, Oslo=0.01))), 0.2, "upper_bound")
+
+
+def test_d3_one_position_with_five_logprobs_is_enough() -> None:
+    tops = {"Paris": 0.4, "The": 0.2, "<": 0.15, "It": 0.1, "Rome": 0.05}
+    assert near(read_signal(chat(row("Paris", 0.4, **tops))), 0.15, "first_piece")
+
+
+def test_nothing_reported_is_unknown() -> None:
+    nothing: list[dict[str, Any]] = [
+        {},
+        {"logprobs": None},
+        {"logprobs": {"content": []}},
+        chat(row("\n", 0.9)),
+        {"logprobs": "none"},
+        {"finish_reason": "stop"},
+    ]
+    for info in nothing:
+        assert read_signal(info) == RetSignal()
+    assert read_signal() == RetSignal()
+
+
+LN = math.log
+SHAPES = {
+    "openai chat": chat(row("Paris", 0.6, Paris=0.6, **{"<": 0.3})),
+    "ollama": {"logprobs": [row("Paris", 0.6, Paris=0.6, **{"<": 0.3})]},
+    "openai completions": {
+        "logprobs": {
+            "tokens": ["Paris", "."],
+            "token_logprobs": [LN(0.6), None],
+            "top_logprobs": [{"Paris": LN(0.6), "<": LN(0.3)}, None],
+        }
+    },
+    "llama.cpp": {"completion_probabilities": [{"id": 3, **row("Paris", 0.6, **{"<": 0.3})}]},
+    "llama.cpp after sampling": {
+        "completion_probabilities": [{"token": "Paris", "prob": 0.6, "top_probs": [{"token": "<", "prob": 0.3}]}]
+    },
+    "llama.cpp before 2025": {
+        "completion_probabilities": [
+            {"content": "Paris", "probs": [{"tok_str": "Paris", "prob": 0.6}, {"tok_str": "<", "prob": 0.3}]}
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes(shape: str) -> None:
+    assert near(read_signal(SHAPES[shape]), 0.3, "first_piece")
+
+
+def test_another_marker() -> None:
+    assert near(read_signal(chat(row("[", 0.5), row("NEED]", 0.5)), marker="[NEED]"), 0.25, "exact")
+
+
+tokens = st.sampled_from(["<", "RET", ">", "<RET>", "Paris", " ", "\n", "<R", "T", ""])
+chances = st.floats(1e-6, 1.0)
+rows = st.builds(lambda token, p, tops: row(token, p, **tops), tokens, chances, st.dictionaries(tokens, chances))
+
+
+@given(st.lists(rows, max_size=5))
+def test_whatever_is_reported_is_a_probability(reported: list[dict[str, Any]]) -> None:
+    signal = read_signal(chat(*reported))
+    assert (signal.probability is None) == (signal.kind == "unknown")
+    assert signal.probability is None or 0.0 <= signal.probability <= 1.0
+
+
+def test_says_ret() -> None:
+    assert says_ret([{}, {"is_ret": True}])
+    assert not says_ret([{"is_ret": False}, {}])

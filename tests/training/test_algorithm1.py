@@ -1,0 +1,168 @@
+"""Algorithm 1: rows, counts, resuming with the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from adaptllm_chain.errors import JournalError
+from adaptllm_chain.journal import Journal
+from adaptllm_chain.prompts import PromptTemplates
+from adaptllm_chain.qa_data import read_questions
+from tests.conftest import ROOT
+from tests.tiny_models import byte_level_tokenizer, tiny_llama
+from training.algorithm1 import ask_all, count, main, rows_of
+
+CAPITALS = {
+    "Sweden": "Stockholm", "Norway": "Oslo", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo",
+    "Egypt": "Cairo", "Peru": "Lima", "Kenya": "Nairobi", "Cuba": "Havana", "Ghana": "Accra",
+}  # fmt: skip
+
+
+@pytest.fixture
+def ten_rows(tmp_path: Path) -> Path:
+    path = tmp_path / "ten.jsonl"
+    rows = [
+        {
+            "question": f"what is the capital of {country}",
+            "answers": [city],
+            "gold_passage": f"{city} is the seat of government of {country}.",
+        }
+        for country, city in CAPITALS.items()
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def tiny_base(tmp_path: Path) -> Path:
+    tokenizer = byte_level_tokenizer()
+    tiny_llama(tokenizer).save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    return tmp_path / "base"
+
+
+def knows_europe(prompt: str) -> str:
+    return next((f"It is {CAPITALS[c]}." for c in ("Sweden", "Norway", "Italy", "Spain") if c in prompt), "No idea.")
+
+
+def test_rows_follow_the_algorithm(ten_rows: Path) -> None:
+    templates = PromptTemplates()
+    rows = []
+    for question in read_questions(ten_rows):
+        prediction = knows_europe(question.text)
+        rows += rows_of(question, prediction, templates)
+    known = [row for row in rows if row["label"] == "known"]
+    unknown = [row for row in rows if row["label"] == "unknown"]
+    assert [row["completion"] for row in known] == ["Stockholm", "Oslo", "Rome", "Madrid"]
+    assert {row["kind"] for row in known} == {"parametric"}
+    assert [row["completion"] for row in unknown[:2]] == ["<RET>", "Tokyo"]
+    assert unknown[0]["prompt"] == (
+        "Answer the question Q. If you need help answer <RET> to get the context. Q: what is the capital of Japan"
+    )
+    assert unknown[1]["prompt"] == (
+        "Answer the question Q given the context C. Q: what is the capital of Japan, "
+        "C: Tokyo is the seat of government of Japan."
+    )
+    assert count(10, rows) == {
+        "questions": 10, "known": 4, "unknown": 6, "ret_share": 0.6, "rows": {"context": 6, "parametric": 10},
+    }  # fmt: skip
+
+
+def test_a_known_question_is_taught_the_answer_that_the_model_gave(ten_rows: Path) -> None:
+    from dataclasses import replace
+
+    question = replace(next(iter(read_questions(ten_rows))), answers=("Stockholms stad", "Stockholm"))
+    (row,) = rows_of(question, "Stockholm, I think", PromptTemplates())
+    assert row["completion"] == "Stockholm"
+
+
+def test_strict_rule_and_closed_book_rows(ten_rows: Path) -> None:
+    question = next(iter(read_questions(ten_rows)))
+    rows = list(rows_of(question, "It is Stockholm.", PromptTemplates(), rule="exact_match", closed_book=True))
+    assert [(row["kind"], row["completion"]) for row in rows] == [
+        ("parametric", "<RET>"), ("context", "Stockholm"), ("closed_book", "Stockholm"),
+    ]  # fmt: skip
+
+
+def test_any_langchain_model_can_be_the_base(ten_rows: Path, tmp_path: Path) -> None:
+    questions = list(read_questions(ten_rows))
+    with Journal(tmp_path / "answers.jsonl", {}) as journal:
+        answers = ask_all(RunnableLambda(knows_europe), questions, PromptTemplates(), journal, chunk=3)
+    assert answers == [knows_europe(question.text) for question in questions]
+
+
+def test_one_command_on_a_ten_row_file_e6(ten_rows: Path, tiny_base: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "out"
+    arguments = ["--data", str(ten_rows), "--out", str(out), "--model", str(tiny_base), "--max-new-tokens", "4"]
+    assert main(arguments) == 0
+    rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+    counts = json.loads((out / "counts.json").read_text())
+    assert counts["questions"] == 10
+    assert counts["rows"] == {"context": counts["unknown"], "parametric": 10}
+    assert len(rows) == 10 + counts["unknown"]
+    assert "10 questions" in capsys.readouterr().out
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    assert main(arguments) == 0  # nothing left to ask
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_other_settings_are_refused(ten_rows: Path, tiny_base: Path, tmp_path: Path, capsys) -> None:
+    arguments = ["--data", str(ten_rows), "--out", str(tmp_path / "o"), "--model", str(tiny_base)]
+    assert main([*arguments, "--max-new-tokens", "4"]) == 0
+    assert main([*arguments, "--max-new-tokens", "5"]) == 2
+    assert "max_new_tokens: 4 -> 5" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_a_clear_error(tmp_path: Path, capsys) -> None:
+    assert main(["--data", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "o")]) == 2
+    assert "none.jsonl" in capsys.readouterr().err
+
+
+def test_killed_and_started_again_gives_the_same_bytes(ten_rows: Path, tiny_base: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many.jsonl"
+    lines = ten_rows.read_text().splitlines()
+    many.write_text("".join(line.replace("capital of", f"capital ({n}) of") + "\n" for n in range(40) for line in lines))
+
+    def command(out: Path) -> list[str]:
+        return [
+            sys.executable, str(ROOT / "training" / "algorithm1.py"), "--data", str(many), "--out", str(out),
+            "--model", str(tiny_base), "--batch-size", "2", "--max-new-tokens", "24",
+        ]  # fmt: skip
+
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    subprocess.run(command(unbroken), check=True, capture_output=True)
+    journal = broken / "answers.jsonl"
+    for chunks in (3, 9):
+        process = subprocess.Popen(command(broken), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while not (journal.exists() and journal.read_bytes().count(b"\n") > chunks):
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not (broken / "rows.jsonl").exists()
+    with journal.open("ab") as file:
+        file.write(b'{"answers": [{"id": "torn')  # the kill that hits the middle of a write
+    subprocess.run(command(broken), check=True, capture_output=True)
+    for name in ("answers.jsonl", "rows.jsonl", "counts.json"):
+        assert (broken / name).read_bytes() == (unbroken / name).read_bytes()
+
+
+def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path, {"a": 1}) as journal:
+        journal.extend([{"x": 1}, {"x": 2}])
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"{broken}\n" + lines[2])
+    with pytest.raises(JournalError, match="line 2"):
+        Journal(path, {"a": 1})

@@ -1,0 +1,234 @@
+"""SFT: which tokens carry the loss, balance, split, resuming."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptllm_chain.errors import DataFileError, InvalidInputError
+from adaptllm_chain.llms import LocalLLM
+from adaptllm_chain.llms.encoding import PromptEncoder
+from tests.conftest import ROOT
+from tests.tiny_models import byte_level_tokenizer, sentencepiece_tokenizer, tiny_llama
+from training.completion_trainer import BucketedSampler
+from training.sft import Recipe, _balance, build_trainer, main, read_rows, select_rows, split_rows, write_texts
+
+ASK = "Answer the question Q. If you need help answer <RET> to get the context. Q: "
+QUICK = {"batch_size": 4, "micro_batch_size": 2, "device": "cpu", "epochs": 2, "learning_rate": 0.01}
+
+
+def recipe(tmp_path: Path, **fields: Any) -> Recipe:
+    return Recipe(**{"rows": tmp_path / "rows.jsonl", "out": tmp_path / "out", **QUICK, **fields})
+
+
+def row(prompt: str, completion: str, **fields: str) -> dict[str, str]:
+    return {"prompt": prompt, "completion": completion, "kind": "parametric", "label": "", "question_id": prompt, **fields}
+
+
+def labels_of(trainer: Any) -> list[list[int]]:
+    return [[label for label in labels if label != -100] for labels in trainer.train_dataset["labels"]]
+
+
+@pytest.mark.parametrize("prompt_format", ["alpaca", "plain", "chat"])
+@pytest.mark.parametrize("family", [byte_level_tokenizer, sentencepiece_tokenizer])
+def test_the_loss_is_on_the_completion_and_its_end_alone_t1_t2(family, prompt_format: str, tmp_path: Path) -> None:
+    tokenizer = family()
+    if prompt_format == "chat" and tokenizer.chat_template is None:
+        pytest.skip("this tokenizer has no chat template, so there is no such format")
+    tokenizer.pad_token = tokenizer.eos_token  # T2: pad token = end token
+    rows = [row(ASK + "who built the mill?", "<RET>"), row(ASK + "capital of France?", "Paris")]
+    texts = write_texts(rows, PromptEncoder(tokenizer, prompt_format, "<RET>"))
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, format=prompt_format))
+    for wanted, labels in zip(("<RET>", "Paris"), labels_of(trainer), strict=True):
+        assert labels[-1] == tokenizer.eos_token_id
+        # Decoded after the prompt's last token: alone, SentencePiece drops the space that leads a text.
+        assert tokenizer.decode(labels[:-1]).strip() == wanted
+        assert labels.count(tokenizer.eos_token_id) == 1
+    # The batch that reaches the model still has the end token unmasked, though it is the pad token too.
+    batch = trainer.data_collator([trainer.train_dataset[0], trainer.train_dataset[1]])
+    for labels in batch["labels"].tolist():
+        assert [label for label in labels if label != -100][-1] == tokenizer.eos_token_id
+
+
+def test_training_reads_the_prompt_that_inference_writes(tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer()
+    encoder = PromptEncoder(tokenizer, "chat", "<RET>")
+    texts = write_texts([row(ASK + "who?", "<RET>")], encoder)
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path))
+    encoded = encoder.encode(ASK + "who?")
+    assert trainer.train_dataset[0]["input_ids"] == [*encoded.ids, *encoded.marker_ids, tokenizer.eos_token_id]
+
+
+def test_prompt_completion_rows_train_without_a_formatting_function_t3(tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer()
+    texts = [{"prompt": f"Q: {n}\n", "completion": "<RET>"} for n in range(8)]
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, epochs=25))
+    trainer.train()
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_the_loss_equals_that_of_the_plain_model(tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer(pad=True)
+    texts = [{"prompt": "Q: who?\n", "completion": "<RET>"}, {"prompt": "Q: and who built it?\n", "completion": "Paris"}]
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, lora_dropout=0.0))
+    batch = trainer.data_collator([trainer.train_dataset[0], trainer.train_dataset[1]])
+    ours = trainer.compute_loss(trainer.model, dict(batch))
+    plain = trainer.model(**batch).loss
+    assert torch.allclose(ours, plain, atol=1e-5)
+    # In an accumulated step the sum is divided by all tokens of the step.
+    counted = (batch["labels"] != -100).sum()
+    assert torch.allclose(trainer.compute_loss(trainer.model, dict(batch), num_items_in_batch=2 * counted), plain / 2)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=50), st.integers(1, 9), st.integers(0, 3))
+def test_every_epoch_holds_every_row_once(lengths: list[int], batch_size: int, epoch: int) -> None:
+    sampler = BucketedSampler(lengths, batch_size, seed=1)
+    sampler.set_epoch(epoch)
+    order = list(sampler)
+    assert sorted(order) == list(range(len(lengths)))
+    assert order == list(sampler)  # a resumed run sees the same order
+    for start in range(0, len(order), batch_size):
+        inside = [lengths[index] for index in order[start : start + batch_size]]
+        assert inside == sorted(inside)
+
+
+@given(st.integers(1, 9), st.integers(1, 60), st.floats(0.05, 0.9))
+def test_balance_reaches_the_share_and_drops_nothing(known: int, unknown: int, share: float) -> None:
+    import random
+
+    rows = [row(f"k{n}", "a", label="known") for n in range(known)]
+    rows += [row(f"u{n}", "<RET>", label="unknown") for n in range(unknown)]
+    balanced = _balance(rows, share, random.Random(0))
+    times = Counter(r["prompt"] for r in balanced)
+    assert all(times[f"u{n}"] == 1 for n in range(unknown))
+    of_known = [times[f"k{n}"] for n in range(known)]
+    assert min(of_known) >= 1
+    assert max(of_known) - min(of_known) <= 1
+    reached = sum(of_known) / len(balanced)
+    assert reached >= share - 1 / len(balanced)
+    if reached > share + 1 / len(balanced):  # only where no row was repeated
+        assert max(of_known) == 1
+
+
+def test_balance_without_a_known_row_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="0 known"):
+        select_rows([row("u", "<RET>", label="unknown")], recipe(tmp_path, known_share=0.5))
+
+
+def test_no_question_stands_on_both_sides() -> None:
+    rows = [row(f"p{n}", "a", question_id=str(n // 2)) for n in range(400)]
+    train, dev = split_rows(rows, 0.2, seed=0)
+    assert len(train) + len(dev) == 400
+    assert not {r["question_id"] for r in train} & {r["question_id"] for r in dev}
+    assert 40 < len(dev) < 120
+    # A question keeps its side when others come.
+    assert split_rows(rows[:100], 0.2, seed=0)[1] == [r for r in dev if r in rows[:100]]
+
+
+def test_paper_defaults() -> None:
+    defaults = Recipe(rows="r", out="o")
+    assert (defaults.epochs, defaults.learning_rate, defaults.schedule, defaults.batch_size) == (3, 3e-4, "constant", 128)
+    assert (defaults.lora_r, defaults.lora_alpha, defaults.lora_dropout) == (8, 16, 0.05)
+    assert (defaults.lora_targets, defaults.max_length) == (("q_proj", "v_proj"), 512)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "training" / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_recipe_loads(path: Path) -> None:
+    assert Recipe.load(path, {})
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [("learning_rte: 1", "learning_rte"), ("epochs: -1", "epochs"), ("batch_size: 5\nmicro_batch_size: 2", "multiple"),
+     ("- a list", "list"), ("format: chatt", "format")],
+)  # fmt: skip
+def test_a_wrong_recipe_is_a_clear_error(tmp_path: Path, override: str, message: str) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(override if override.startswith("-") else f"rows: r\nout: o\n{override}\n")
+    with pytest.raises(InvalidInputError, match=message):
+        Recipe.load(path, {})
+
+
+def test_a_broken_row_is_named_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "p", "completion": "c"}\n{"prompt": "p"}\n')
+    with pytest.raises(DataFileError, match="line 2"):
+        read_rows(path)
+
+
+@pytest.fixture
+def tiny_run(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A base in a folder, rows of both classes, and a command that trains on them."""
+    tokenizer = byte_level_tokenizer()
+    tiny_llama(tokenizer).save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    rows = [row(f"{ASK}who is number {n}?", "<RET>", label="unknown") for n in range(90)]
+    rows += [row(f"{ASK}what is {n}?", "Paris", label="known") for n in range(10)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    fields = {"base": str(tmp_path / "base"), "rows": str(tmp_path / "rows.jsonl"), "out": str(tmp_path / "out"),
+              "format": "chat", "known_share": 0.4, "save_steps": 2, "kinds": ["parametric"], **QUICK}  # fmt: skip
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(fields))
+    return tmp_path, [sys.executable, str(ROOT / "training" / "sft.py"), "--config", str(tmp_path / "recipe.yaml")]
+
+
+def test_killed_and_started_again_continues_t8(tiny_run) -> None:
+    folder, command = tiny_run
+    out = folder / "out"
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 180
+    while not list(out.glob("checkpoints/checkpoint-*/trainer_state.json")):
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (out / "result.json").exists()
+    again = subprocess.run(command, check=True, capture_output=True, text=True)
+    result = json.loads((out / "result.json").read_text())
+    assert result["resumed_from_step"] >= 2
+    assert f"resumed from step {result['resumed_from_step']}" in again.stdout
+
+    unbroken = folder / "unbroken"
+    subprocess.run([*command, "--out", str(unbroken)], check=True, capture_output=True)
+    expected = json.loads((unbroken / "result.json").read_text())
+    assert expected["resumed_from_step"] is None
+    assert result["steps"] == expected["steps"]
+    assert result["rows"] == expected["rows"]
+    assert result["losses"][-1][1] == pytest.approx(expected["losses"][-1][1], rel=0.05, abs=0.02)
+
+    # The adapter loads with its format, and learned to tell the two kinds of question apart.
+    llm = LocalLLM.from_pretrained(folder / "base", adapter=out, max_new_tokens=4)
+    assert llm.format == "chat"
+    assert result["dev"]["questions"] > 0
+
+
+def test_another_recipe_in_the_same_folder_is_refused(tiny_run, capsys) -> None:
+    folder, command = tiny_run
+    (folder / "out").mkdir()
+    recipe_file = folder / "out" / "recipe.yaml"
+    recipe_file.write_text("epochs: 7\n")
+    assert main(command[2:]) == 2
+    assert "epochs: 7 -> 2" in capsys.readouterr().err
+
+
+def test_help_is_instant_and_names_every_field() -> None:
+    out = subprocess.run(
+        [sys.executable, "-X", "importtime", str(ROOT / "training" / "sft.py"), "--help"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert all(f"--{name.replace('_', '-')}" in out.stdout for name in Recipe.model_fields)
+    assert "torch" not in {line.rsplit("|", 1)[-1].strip() for line in out.stderr.splitlines()}
