@@ -44,7 +44,7 @@ class Recipe(BaseModel):
         kinds: Which kinds of row to train on.
         known_share: Share that the known questions are brought to among the parametric rows, by
             repeating them; ``None`` leaves the rows as they are.
-        context_rows: The most context rows to train on, drawn at random; ``None`` for all.
+        max_rows: The most rows of a kind to train on, drawn at random before balancing; all of those not named.
         dev_fraction: Share of the questions kept out for the dev figures.
         epochs: Passes over the rows.
         learning_rate: Peak learning rate.
@@ -73,7 +73,7 @@ class Recipe(BaseModel):
     format: FormatName = "alpaca"
     kinds: tuple[PromptKind, ...] = ("parametric", "context")
     known_share: float | None = Field(default=None, gt=0.0, lt=1.0)
-    context_rows: int | None = Field(default=None, ge=1)
+    max_rows: dict[PromptKind, int] = Field(default_factory=dict)
     dev_fraction: float = Field(default=0.1, ge=0.0, lt=1.0)
     epochs: float = Field(default=3, gt=0)
     learning_rate: float = Field(default=3e-4, gt=0)
@@ -190,7 +190,7 @@ def select_rows(rows: Sequence[Row], recipe: Recipe) -> list[Row]:
 
     Args:
         rows: The training side.
-        recipe: ``kinds``, ``context_rows``, ``known_share`` and ``seed`` are used.
+        recipe: ``kinds``, ``max_rows``, ``known_share`` and ``seed`` are used.
 
     Returns:
         The rows, in a fixed order; known parametric rows may stand several times.
@@ -200,8 +200,9 @@ def select_rows(rows: Sequence[Row], recipe: Recipe) -> list[Row]:
     """
     rng = random.Random(recipe.seed)
     kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in recipe.kinds}
-    if recipe.context_rows is not None and "context" in kinds:
-        kinds["context"] = rng.sample(kinds["context"], min(recipe.context_rows, len(kinds["context"])))
+    for kind, most in recipe.max_rows.items():
+        if len(kinds.get(kind, [])) > most:
+            kinds[kind] = rng.sample(kinds[kind], most)
     if recipe.known_share is not None:
         kinds["parametric"] = _balance(kinds.get("parametric", []), recipe.known_share, rng)
     chosen = [row for kind in recipe.kinds for row in kinds[kind]]

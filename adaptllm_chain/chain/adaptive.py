@@ -10,6 +10,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.utils import get_unique_config_specs
 from pydantic import ConfigDict, Field
 
+from adaptllm_chain.chain.driven import DrivenRunnable
 from adaptllm_chain.chain.inputs import AdaptiveInput, QuestionMapping
 from adaptllm_chain.chain.model_calls import ModelCalls
 from adaptllm_chain.chain.plan import OnEmpty, Plan, Rules, plan_question

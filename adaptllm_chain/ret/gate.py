@@ -48,7 +48,8 @@ class Gate:
     @property
     def settled(self) -> bool:
         """Whether no further chunk can change the decision."""
-        return self.finished or not may_become_marker(self.text, self._marker)
+        # "<RE\n" cannot become the marker, but if nothing follows it is one that was cut off.
+        return self.finished or not may_become_marker(self.text.rstrip(), self._marker)
 
 
 class AnswerFilter:
@@ -86,12 +87,11 @@ class AnswerFilter:
             # Stops are looked for only after leading white space, or "\n" would end "\nParis".
             self._held = self._held.lstrip()
             self._started = bool(self._held)
-        if found := self._end.search(self._held):
-            self.done = True
-            return self._release(found.start()).rstrip()
-        begun = self._end_begun.search(self._held)
-        certain = self._held[: begun.start()] if begun else self._held
-        return self._release(len(certain.rstrip()))
+        found, begun = self._end.search(self._held), self._end_begun.search(self._held)
+        # What began before may still complete and end the answer earlier: "<RET" before the stop "T".
+        self.done = found is not None and (begun is None or found.start() <= begun.start())
+        certain = min((match.start() for match in (found, begun) if match), default=len(self._held))
+        return self._release(len(self._held[:certain].rstrip()))
 
     def finish(self) -> str:
         """Say that the stream has ended.
@@ -102,7 +102,7 @@ class AnswerFilter:
         if self.done:
             return ""
         self.done = True
-        return self._cut_off.sub("", self._held).rstrip()
+        return _cut(self._held, self._end, self._cut_off)
 
     def _release(self, length: int) -> str:
         piece, self._held = self._held[:length], self._held[length:]
@@ -123,10 +123,12 @@ def clean_answer(text: str, stops: Sequence[str] = (), marker: str = RET) -> str
     Returns:
         The answer; never any part of the marker.
     """
-    body = text.lstrip()
-    if found := _end(stops, marker).search(body):
-        return body[: found.start()].rstrip()
-    return _cut_off(marker).sub("", body).rstrip()
+    return _cut(text.lstrip(), _end(stops, marker), _cut_off(marker))
+
+
+def _cut(text: str, end: re.Pattern[str], cut_off: re.Pattern[str]) -> str:
+    found = end.search(text)
+    return (text[: found.start()] if found else cut_off.sub("", text)).rstrip()
 
 
 def _end(stops: Sequence[str], marker: str) -> re.Pattern[str]:

@@ -140,14 +140,8 @@ def test_configurable_children_show_and_work(ask: Any) -> None:
 def test_schemas() -> None:
     chain = make(policy=NeverRetrieve())
     schema = chain.get_output_jsonschema()
-    assert set(schema["$defs"]["AdaptiveAnswer"]["properties"]) == {
-        "input",
-        "context",
-        "answer",
-        "retrieved",
-        "ret_probability",
-        "decision",
-    }
+    keys = {"input", "context", "answer", "retrieved", "ret_probability", "decision"}
+    assert set(schema["$defs"]["AdaptiveAnswer"]["properties"]) == keys
     assert "question" in str(chain.get_input_jsonschema())
     assert chain.get_name() == "AdaptiveRetrievalChain"
     assert make(name="mine").get_name() == "mine"

@@ -30,6 +30,8 @@ def filtered(chunks: list[str], stops: list[str]) -> list[str]:
 @given(chunked(), stop_lists)
 @example(("Paris <RET\nQ: x", ["Paris <RET", "\n", "Q: x"]), ["\nQ:"])
 @example(("Paris <RET  ", ["Paris <RET", "  "]), [])
+@example(("Paris <RET>", ["Paris <RET", ">"]), ["T"])
+@example(("Paris <RET", ["Paris <RET"]), ["T"])
 def test_a_stream_joined_is_the_cleaned_whole(case: tuple[str, list[str]], stops: list[str]) -> None:
     text, chunks = case
     assert "".join(filtered(chunks, stops)) == clean_answer(text, stops)
@@ -43,7 +45,6 @@ def test_an_answer_is_a_stripped_part_without_marker_or_stop(case: tuple[str, li
     assert text.lstrip().startswith(answer)
     assert "<ret>" not in answer.lower()
     assert all(stop not in answer for stop in stops)
-    assert not answer.lower().endswith(("<re", "<ret")) or text.strip() != answer or text.endswith((" ", "\n"))
     assert not any("<ret>" in piece.lower() for piece in filtered(chunks, stops))
 
 
@@ -77,6 +78,7 @@ def test_after_the_end_nothing_comes() -> None:
 
 
 @given(chunked())
+@example(("<RE\n<", ["<RE", "\n", "<"]))
 def test_the_gate_opens_as_soon_as_it_is_settled_and_never_changes_its_mind(case: tuple[str, list[str]]) -> None:
     text, chunks = case
     gate = Gate()

@@ -167,6 +167,8 @@ def test_html_says_its_own_encoding(tmp_path: Path) -> None:
     path = tmp_path / "a.htm"
     path.write_bytes(b'<meta charset="iso-8859-1"><p>caf\xe9</p>')
     assert read(path)[0].page_content == "caf\u00e9"
+    path.write_text("<div>one</div>two<p>three</p>four")
+    assert read(path)[0].page_content.split() == ["one", "two", "three", "four"]
     path.write_bytes(b'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body>fine</body></html>')
     assert read(path)[0].page_content == "fine"
 

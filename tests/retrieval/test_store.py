@@ -292,13 +292,14 @@ def test_another_embedder_is_refused(saved: Path, counting: CountingEmbedding) -
 
 
 @pytest.mark.parametrize("name", ["index.faiss", "passages.jsonl", "passages.offsets.npy", "manifest.json"])
-@pytest.mark.parametrize("harm", ["cut", "gone", "empty"])
+@pytest.mark.parametrize("harm", ["cut", "gone", "empty", "grown"])
 def test_damaged_folders_are_refused(saved: Path, embedding: Embeddings, name: str, harm: str) -> None:
     path = saved / name
     if harm == "gone":
         path.unlink()
     else:
-        path.write_bytes(path.read_bytes()[:-7] if harm == "cut" else b"")
+        content = path.read_bytes()
+        path.write_bytes({"cut": content[:-7], "empty": b"", "grown": content + b"more"}[harm])
     with pytest.raises(IndexFolderError):
         FaissPassageStore.load(saved, embedding)
 
