@@ -70,7 +70,12 @@ def ask_all(
 
 
 def rows_of(
-    question: Question, prediction: str, templates: PromptTemplates, *, rule: str = "contains", closed_book: bool = False
+    question: Question,
+    prediction: str,
+    templates: PromptTemplates,
+    *,
+    rule: str = "contains",
+    closed_book: bool = False,
 ) -> Iterator[Row]:
     """Make the training rows of one question (Algorithm 1, lines 4 to 13).
 
@@ -221,9 +226,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     rows = [
         row
         for question, prediction in zip(questions, predictions, strict=True)
-        for row in rows_of(
-            question, prediction, templates, rule=arguments.rule, closed_book=arguments.closed_book_rows
-        )
+        for row in rows_of(question, prediction, templates, rule=arguments.rule, closed_book=arguments.closed_book_rows)
     ]
     counts = count(len(questions), rows) | {"rule": arguments.rule, "settings": settings}
     _write_whole(arguments.out / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

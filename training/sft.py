@@ -34,7 +34,7 @@ Row = dict[str, str]
 
 
 class Recipe(BaseModel):
-    """Everything an adapter depends on. The defaults are the paper's (section 4.3 and the authors' code).
+    """Everything an adapter depends on. The defaults are the paper's (and its authors' code; PAPERS.md says which is which).
 
     Attributes:
         base: The base model: ``"embedded"``, a folder, a GGUF file, or a hub name.
@@ -123,10 +123,11 @@ class Recipe(BaseModel):
                 hint="python training/sft.py --help",
             ) from error
         if recipe.batch_size % recipe.micro_batch_size:
+            fits = max(n for n in range(1, recipe.micro_batch_size) if recipe.batch_size % n == 0)
             raise InvalidInputError(
                 f"batch_size={recipe.batch_size} with micro_batch_size={recipe.micro_batch_size}",
                 expected="a batch that is a multiple of the micro-batch",
-                hint=f"--micro-batch-size {next(n for n in range(recipe.micro_batch_size, 0, -1) if recipe.batch_size % n == 0)}",
+                hint=f"--micro-batch-size {fits}",
             )
         return recipe
 
@@ -146,20 +147,26 @@ def read_rows(path: Path) -> list[Row]:
     """
     if not path.is_file():
         raise DataFileError(
-            f"there is no file {str(path)!r}", expected="the rows.jsonl of Algorithm 1", hint="python training/algorithm1.py"
+            f"there is no file {str(path)!r}",
+            expected="the rows.jsonl of Algorithm 1",
+            hint="python training/algorithm1.py",
         )
     rows = []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
+                complete = bool(row["prompt"] and row["completion"])
                 rows.append({"kind": "parametric", "label": "", "question_id": str(number)} | row)
-                if not (row["prompt"] and row["completion"]):
-                    raise ValueError("an empty prompt or completion")
             except (ValueError, KeyError, TypeError) as error:
+                complete, cause = False, error
+            else:
+                cause = None
+            if not complete:
                 raise DataFileError(
-                    f"{path}, line {number}: {error!r}", expected='{"prompt": "…", "completion": "…"}'
-                ) from error
+                    f"{path}, line {number} is no training row: {line[:80]!r}",
+                    expected='{"prompt": "…", "completion": "…"}, neither of them empty',
+                ) from cause
     return rows
 
 
@@ -216,7 +223,7 @@ def _balance(rows: Sequence[Row], known_share: float, rng: random.Random) -> lis
     unknown = [row for row in rows if row["label"] != "known"]
     if not known or not unknown:
         raise InvalidInputError(
-            f"known_share={known_share} needs both classes, but there are {len(known)} known and {len(unknown)} unknown",
+            f"known_share={known_share} needs both classes, but there are {len(known)} known, {len(unknown)} unknown",
             hint="--known-share null trains on the rows as they are",
         )
     wanted = max(len(known), round(len(unknown) * known_share / (1 - known_share)))
@@ -340,7 +347,7 @@ def dev_figures(llm: Any, rows: Sequence[Row]) -> dict[str, Any]:
     asked = [is_request(read_spelling(output.text)) for output in outputs]
     unknown = [row["label"] != "known" for row in parametric]
     probabilities = [output.generation_info["ret_probability"] for output in outputs]
-    both_classes = len(set(unknown)) == 2  # noqa: PLR2004 - two classes
+    both_classes = len(set(unknown)) == 2
     return {
         "questions": len(parametric),
         "known": unknown.count(False),
@@ -401,7 +408,11 @@ def run(recipe: Recipe) -> dict[str, Any]:
     outcome = trainer.train(resume_from_checkpoint=checkpoint)
     trainer.model.save_pretrained(str(recipe.out), save_embedding_layers=False)
     spec = PromptSpec(
-        format=recipe.format, templates=PromptTemplates(), trained_on=recipe.kinds, ret_marker=RET, base_model=recipe.base
+        format=recipe.format,
+        templates=PromptTemplates(),
+        trained_on=recipe.kinds,
+        ret_marker=RET,
+        base_model=recipe.base,
     )
     spec.save(recipe.out)
 

@@ -269,7 +269,7 @@ class TokenStream:
                     **self.sampling.arguments(tokenizer),
                 )
             self._queue.put(_END)
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the consumer's thread
+        except BaseException as error:
             self._queue.put(_Failure(error))
 
 

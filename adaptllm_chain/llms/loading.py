@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -242,15 +243,20 @@ def _forget_quantisation(model: Any) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence progress bars and chatter of transformers while a model loads."""
+    from transformers import modeling_gguf_pytorch_utils as gguf
+
     log = transformers.utils.logging
-    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    verbosity, bars, gguf_bar = log.get_verbosity(), log.is_progress_bar_enabled(), gguf.tqdm
     log.set_verbosity_error()
     log.disable_progress_bar()
+    # The reader of GGUF files has a bar of its own, which heeds no setting.
+    gguf.tqdm = partial(gguf_bar, disable=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        gguf.tqdm = gguf_bar
         log.set_verbosity(verbosity)
         if bars:
             log.enable_progress_bar()

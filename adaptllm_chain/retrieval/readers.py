@@ -159,6 +159,11 @@ def _read_text(path: Path, options: _Options) -> str:
 
 def _file_document(path: Path, text: str, title: str | None) -> Document:
     title = " ".join((title or "").split()) or path.stem
+    # A title that opens the text would become a passage of its own where a long paragraph follows: one that
+    # wins every search for the title and says nothing. It travels in the metadata and is embedded from there.
+    first, _, rest = text.lstrip().partition("\n")
+    if rest.strip() and " ".join(first.strip("#").split()) == title:
+        text = rest
     return Document(id=path.as_posix(), page_content=text, metadata={"title": title, "source": path.as_posix()})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +19,12 @@ from adaptllm_chain.llms.local import _stream_until_stop
 from adaptllm_chain.prompts import PromptSpec
 from tests.tiny_models import byte_level_tokenizer, sentencepiece_tokenizer, tiny_llama
 
-PROMPTS = ["Who built the mill?", "Q", "Answer the question Q. Q: which river runs past the mill of Ada Holm in 1881?", "a b"]
+PROMPTS = [
+    "Who built the mill?",
+    "Q",
+    "Answer the question Q. Q: which river runs past the mill of Ada Holm in 1881?",
+    "a b",
+]
 FAMILIES = {"byte_level": (byte_level_tokenizer, "chat"), "sentencepiece": (sentencepiece_tokenizer, "alpaca")}
 
 
@@ -84,7 +90,9 @@ def test_batches_are_true_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     llm = make_llm(batch_size=4)
     shapes = []
     generate = llm.model.generate
-    monkeypatch.setattr(llm.model, "generate", lambda **kw: shapes.append(tuple(kw["input_ids"].shape)) or generate(**kw))
+    monkeypatch.setattr(
+        llm.model, "generate", lambda **kw: shapes.append(tuple(kw["input_ids"].shape)) or generate(**kw)
+    )
     llm.batch(PROMPTS * 2)
     assert [rows for rows, _ in shapes] == [4, 4]
     # Length-bucketed: the long prompts share a batch, so the other one is short.
@@ -220,7 +228,7 @@ def test_a_format_other_than_the_adapters_is_refused() -> None:
 
 
 def test_an_adapter_without_its_format_is_refused(tmp_path) -> None:
-    with pytest.raises(PromptMismatchError, match="prompt_spec.json"):
+    with pytest.raises(PromptMismatchError, match=r"prompt_spec\.json"):
         LocalLLM.from_pretrained("embedded", adapter=tmp_path)
 
 
@@ -268,7 +276,7 @@ def test_buckets_hold_every_row_once(lengths: list[int], size: int) -> None:
     assert sorted(index for batch in made for index in batch) == list(range(len(lengths)))
     assert all(len(batch) <= size for batch in made)
     # Sorted: no row of a later batch is longer than one of an earlier batch.
-    for earlier, later in zip(made, made[1:], strict=False):
+    for earlier, later in pairwise(made):
         assert min(lengths[i] for i in earlier) >= max(lengths[i] for i in later)
 
 

@@ -211,3 +211,22 @@ def test_blocks_are_of_a_hundred_words_and_end_with_paragraphs() -> None:
     ]
     with pytest.raises(InvalidInputError, match="words is 0"):
         list(split_into_passages([], words=0))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("a.md", "# The mill\n\nIt stands.", "It stands."),
+        ("b.md", "## The mill ##\nIt stands.", "It stands."),
+        ("c.md", "# The mill", "# The mill"),
+        ("d.md", "Before.\n\n# The mill\n\nAfter.", "Before.\n\n# The mill\n\nAfter."),
+        ("e.html", "<title>The mill</title><h1>The mill</h1><p>It stands.</p>", "It stands."),
+    ],
+)
+def test_a_title_that_opens_the_text_is_not_a_passage_of_its_own(
+    tmp_path: Path, name: str, content: str, text: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    (document,) = read_passages_source([tmp_path / name])
+    assert document.metadata["title"] == "The mill"
+    assert document.page_content.strip() == text

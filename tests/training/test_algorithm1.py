@@ -130,7 +130,9 @@ def test_a_file_that_is_not_there_is_a_clear_error(tmp_path: Path, capsys) -> No
 def test_killed_and_started_again_gives_the_same_bytes(ten_rows: Path, tiny_base: Path, tmp_path: Path) -> None:
     many = tmp_path / "many.jsonl"
     lines = ten_rows.read_text().splitlines()
-    many.write_text("".join(line.replace("capital of", f"capital ({n}) of") + "\n" for n in range(40) for line in lines))
+    many.write_text(
+        "".join(line.replace("capital of", f"capital ({n}) of") + "\n" for n in range(40) for line in lines)
+    )
 
     def command(out: Path) -> list[str]:
         return [

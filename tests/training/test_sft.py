@@ -35,7 +35,14 @@ def recipe(tmp_path: Path, **fields: Any) -> Recipe:
 
 
 def row(prompt: str, completion: str, **fields: str) -> dict[str, str]:
-    return {"prompt": prompt, "completion": completion, "kind": "parametric", "label": "", "question_id": prompt, **fields}
+    return {
+        "prompt": prompt,
+        "completion": completion,
+        "kind": "parametric",
+        "label": "",
+        "question_id": prompt,
+        **fields,
+    }
 
 
 def labels_of(trainer: Any) -> list[list[int]]:
@@ -83,7 +90,10 @@ def test_prompt_completion_rows_train_without_a_formatting_function_t3(tmp_path:
 
 def test_the_loss_equals_that_of_the_plain_model(tmp_path: Path) -> None:
     tokenizer = byte_level_tokenizer(pad=True)
-    texts = [{"prompt": "Q: who?\n", "completion": "<RET>"}, {"prompt": "Q: and who built it?\n", "completion": "Paris"}]
+    texts = [
+        {"prompt": "Q: who?\n", "completion": "<RET>"},
+        {"prompt": "Q: and who built it?\n", "completion": "Paris"},
+    ]
     trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, lora_dropout=0.0))
     batch = trainer.data_collator([trainer.train_dataset[0], trainer.train_dataset[1]])
     ours = trainer.compute_loss(trainer.model, dict(batch))
@@ -141,7 +151,12 @@ def test_no_question_stands_on_both_sides() -> None:
 
 def test_paper_defaults() -> None:
     defaults = Recipe(rows="r", out="o")
-    assert (defaults.epochs, defaults.learning_rate, defaults.schedule, defaults.batch_size) == (3, 3e-4, "constant", 128)
+    assert (defaults.epochs, defaults.learning_rate, defaults.schedule, defaults.batch_size) == (
+        3,
+        3e-4,
+        "constant",
+        128,
+    )
     assert (defaults.lora_r, defaults.lora_alpha, defaults.lora_dropout) == (8, 16, 0.05)
     assert (defaults.lora_targets, defaults.max_length) == (("q_proj", "v_proj"), 512)
 

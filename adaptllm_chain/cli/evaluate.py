@@ -1,0 +1,143 @@
+"""``adaptllm evaluate``: a data file, a model and a retriever into accuracy and retrieval share, mode by mode."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from adaptllm_chain.cli.options import MODES, add_decision_options, add_model_options, whole_number
+from adaptllm_chain.errors import InvalidInputError
+
+REPLAYED = ("given", "gold")
+_DEFAULT_MODES = "never_retrieve,always_retrieve,adaptive"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command.
+
+    Args:
+        subparsers: What ``ArgumentParser.add_subparsers`` returned.
+    """
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="measure accuracy and retrieval share on a data file",
+        description="Asks every question of a file in every mode and prints accuracy and retrieval share with 95 %% "
+        "intervals. Predictions are kept while it runs: the same command again resumes a killed run.",
+    )
+    parser.add_argument("--data", required=True, action="append", type=Path, metavar="FILE", help="repeatable")
+    parser.add_argument("--format", default="auto", help="of the data file; by default found out from it")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="for predictions and summary.json")
+    parser.add_argument(
+        "--modes", type=_modes, default=_modes(_DEFAULT_MODES), metavar="A,B", help=f"default: {_DEFAULT_MODES}"
+    )
+    parser.add_argument(
+        "--retriever",
+        default="given",
+        metavar="R",
+        help="given (the passages that the file says were found), gold, or the folder of an index (default: given)",
+    )
+    parser.add_argument("--embeddings", metavar="E", help="the embedder of the index, if not what the index says")
+    parser.add_argument("--sample", type=whole_number, metavar="N", help="draw N questions of the file")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    add_decision_options(parser)
+    add_model_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate.
+
+    Args:
+        arguments: The parsed options.
+
+    Returns:
+        0.
+    """
+    import json
+
+    from adaptllm_chain.cli.chain_loading import open_retriever
+    from adaptllm_chain.cli.model_loading import load_llm
+    from adaptllm_chain.evaluation import Prediction, render_table, sample_questions, summarise
+    from adaptllm_chain.qa_data import read_many
+
+    _check_retriever(arguments.retriever)
+    questions = sample_questions(
+        read_many(arguments.data, arguments.format, deduplicate=False), arguments.sample, arguments.seed
+    )
+    if arguments.retriever in REPLAYED:
+        from adaptllm_chain.retrieval import GivenPassagesRetriever
+
+        retriever: Any = GivenPassagesRetriever.from_questions(questions, source=arguments.retriever, k=arguments.k)
+    else:
+        arguments.index = Path(arguments.retriever)
+        retriever = open_retriever(arguments)
+    llm = load_llm(arguments)
+    predictions: dict[str, list[Prediction]] = {}
+    for mode in arguments.modes:
+        predictions[mode] = _run_mode(mode, arguments, questions, llm, retriever)
+    never = predictions.get("never_retrieve")
+    summaries = {mode: summarise(rows, never) for mode, rows in predictions.items()}
+    written = {mode: summary.model_dump() for mode, summary in summaries.items()}
+    (arguments.out / "summary.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    print(render_table(summaries))
+    ranking = summaries["adaptive"].auc if "adaptive" in summaries else None
+    if ranking is not None:
+        print(f'\narea under the curve of P(<RET>) against "never_retrieve is wrong": {ranking:.3f}')
+    return 0
+
+
+def _run_mode(mode: str, arguments: argparse.Namespace, questions: Any, llm: Any, retriever: Any) -> Any:
+    from adaptllm_chain.chain import AdaptiveRetrievalChain
+    from adaptllm_chain.cli.chain_loading import choose_policy
+    from adaptllm_chain.cli.console import progress_bar
+    from adaptllm_chain.evaluation import predict
+    from adaptllm_chain.journal import Journal
+
+    own = argparse.Namespace(**vars(arguments))
+    own.mode = mode
+    own.popularity = None  # each question brings its own
+    if mode in ("never_retrieve", "always_retrieve"):
+        own.threshold = None  # it is meant for the mode that has one
+    policy = choose_policy(own)
+    chain = AdaptiveRetrievalChain(llm=llm, retriever=retriever, policy=policy, on_empty=arguments.on_empty)
+    path = arguments.out / f"{mode}.jsonl"
+    settings = _settings(mode, arguments, questions, chain)
+    with Journal(path, settings) as journal, progress_bar(f"question ({mode})", total=len(questions)) as bar:
+        return predict(chain, questions, journal, chunk=4 * arguments.batch_size, progress=bar.update)
+
+
+def _settings(mode: str, arguments: argparse.Namespace, questions: Any, chain: Any) -> dict[str, Any]:
+    """Name everything the predictions depend on, for the journal to compare when a run is resumed."""
+    from adaptllm_chain.journal import fingerprint
+
+    return {
+        "mode": mode,
+        "policy": chain.policy.model_dump(mode="json", exclude={"lookup"}),
+        "questions": fingerprint({question.id: [question.text, *question.answers] for question in questions}),
+        "retriever": arguments.retriever,
+        "k": arguments.k,
+        "on_empty": arguments.on_empty,
+        "model": chain.llm.get_name() if not hasattr(chain.llm, "model_name") else chain.llm.model_name,
+        "templates": chain.templates.model_dump(),
+        "batch_size": arguments.batch_size,
+        "max_new_tokens": arguments.max_new_tokens,
+        "dtype": arguments.dtype,
+    }
+
+
+def _check_retriever(name: str) -> None:
+    if name not in REPLAYED and not Path(name).is_dir():
+        raise InvalidInputError(
+            f"--retriever {name!r} is neither {' nor '.join(REPLAYED)} nor a folder",
+            expected="given, gold, or the folder of an index",
+            hint="adaptllm index PATH… --out DIR, then --retriever DIR",
+        )
+
+
+def _modes(text: str) -> tuple[str, ...]:
+    modes = tuple(part.strip() for part in text.split(",") if part.strip())
+    wrong = [mode for mode in modes if mode not in MODES]
+    if wrong or not modes:
+        raise argparse.ArgumentTypeError(f"{text!r}: choose among {', '.join(MODES)}")
+    return modes

@@ -1,0 +1,113 @@
+"""Predictions: what a chain answered, one row a question, kept while the run goes on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel, ConfigDict
+
+from adaptllm_chain.journal import Journal
+from adaptllm_chain.records import AdaptiveAnswer, Question, Route
+
+
+class Prediction(BaseModel):
+    """One answer of a chain, with what is needed to judge it.
+
+    Attributes:
+        id: The question's identifier.
+        question: The question.
+        answers: All accepted answers.
+        answer: What the chain answered.
+        route: Whether it answered from memory or with retrieval.
+        reason: Why, in a sentence.
+        ret_probability: P(``<RET>``), in [0, 1], where the model was asked for it.
+        popularity: Of the question's subject, where the data set says.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    answer: str
+    route: Route
+    reason: str
+    ret_probability: float | None
+    popularity: float | None
+
+    @classmethod
+    def of(cls, question: Question, result: AdaptiveAnswer) -> Self:
+        """Put a question and a chain's result together.
+
+        Args:
+            question: The question.
+            result: The result.
+
+        Returns:
+            The prediction.
+        """
+        return cls(
+            id=question.id,
+            question=question.text,
+            answers=question.answers,
+            answer=result["answer"],
+            route=result["decision"].route,
+            reason=result["decision"].reason,
+            ret_probability=result["ret_probability"],
+            popularity=question.popularity,
+        )
+
+
+def sample_questions(questions: Sequence[Question], size: int | None, seed: int) -> list[Question]:
+    """Draw questions without replacement.
+
+    Args:
+        questions: The questions.
+        size: How many; all of them if ``None`` or larger than there are.
+        seed: Draws others.
+
+    Returns:
+        The drawn questions, in the order of the file.
+    """
+    if size is None or size >= len(questions):
+        return list(questions)
+    drawn = random.Random(seed).sample(range(len(questions)), size)
+    return [questions[index] for index in sorted(drawn)]
+
+
+def predict(
+    chain: Runnable[Any, AdaptiveAnswer],
+    questions: Sequence[Question],
+    journal: Journal,
+    *,
+    chunk: int = 32,
+    progress: Callable[[int], None] | None = None,
+) -> list[Prediction]:
+    """Ask a chain every question; questions that the journal already holds are not asked again.
+
+    A chunk is written whole, so a resumed run makes the batches of an unbroken one.
+
+    Args:
+        chain: An ``AdaptiveRetrievalChain``.
+        questions: The questions.
+        journal: Keeps the finished chunks.
+        chunk: Questions a batch.
+        progress: Is told how many questions were answered, chunk by chunk, resumed ones first.
+
+    Returns:
+        One prediction a question, in order.
+    """
+    done = min(len(journal) * chunk, len(questions))
+    if progress is not None and done:
+        progress(done)
+    for start in range(len(journal) * chunk, len(questions), chunk):
+        part = questions[start : start + chunk]
+        results = chain.batch([{"input": question.text, "popularity": question.popularity} for question in part])
+        made = [Prediction.of(question, result) for question, result in zip(part, results, strict=True)]
+        journal.extend([{"predictions": [prediction.model_dump(mode="json") for prediction in made]}])
+        if progress is not None:
+            progress(len(part))
+    return [Prediction.model_validate(row) for chunk_row in journal for row in chunk_row["predictions"]]
