@@ -38,8 +38,9 @@ async def test_a_tiny_local_model_runs_in_every_way_l7(tiny_llm: LocalLLM, polic
 
     def facts(result: dict) -> tuple:
         probability = result["ret_probability"]
-        return (result["answer"], [d.page_content for d in result["context"]], result["retrieved"],
-                result["decision"].route, None if probability is None else pytest.approx(probability, rel=1e-3))  # fmt: skip
+        passages = [document.page_content for document in result["context"]]
+        close = None if probability is None else pytest.approx(probability, rel=1e-3)
+        return result["answer"], passages, result["retrieved"], result["decision"].route, close
 
     def joined(chunks: list) -> dict:
         total = chunks[0]
@@ -115,10 +116,18 @@ def test_the_shipped_adapter_decides_by_question(embedded_llm: LocalLLM) -> None
         ["Ada Holm built the water mill of Lund in 1881."], DeterministicFakeEmbedding(size=8)
     )
     chain = AdaptiveRetrievalChain(llm=embedded_llm, retriever=store.as_retriever(k=1))
-    common = ["what is the capital of france", "what is the largest planet in the solar system",
-              "who discovered gravity", "what organ pumps blood through the body"]  # fmt: skip
-    rare = ["who built the water mill of lund", "who was the deputy mayor of tromso in 1954",
-            "when did the third season of the lighthouse keepers air", "who sang lead on the b side of midnight ferry"]  # fmt: skip
+    common = [
+        "what is the capital of france",
+        "what is the largest planet in the solar system",
+        "who discovered gravity",
+        "what organ pumps blood through the body",
+    ]
+    rare = [
+        "who built the water mill of lund",
+        "who was the deputy mayor of tromso in 1954",
+        "when did the third season of the lighthouse keepers air",
+        "who sang lead on the b side of midnight ferry",
+    ]
     results = chain.batch([*common, *rare])
     probabilities = [result["ret_probability"] for result in results]
     assert max(probabilities) - min(probabilities) > 0.1

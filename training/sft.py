@@ -34,7 +34,7 @@ Row = dict[str, str]
 
 
 class Recipe(BaseModel):
-    """Everything an adapter depends on. The defaults are the paper's (and its authors' code; PAPERS.md says which is which).
+    """Everything an adapter depends on. The defaults are the paper's and its authors' (PAPERS.md says which).
 
     Attributes:
         base: The base model: ``"embedded"``, a folder, a GGUF file, or a hub name.
