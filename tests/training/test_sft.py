@@ -225,6 +225,11 @@ def test_killed_and_started_again_continues_t8(tiny_run) -> None:
     assert result["rows"] == expected["rows"]
     assert result["losses"][-1][1] == pytest.approx(expected["losses"][-1][1], rel=0.05, abs=0.02)
 
+    # Finished: the same command again trains nothing and changes nothing.
+    before = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
+    subprocess.run(command, check=True, capture_output=True)
+    assert {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()} == before
+
     # The adapter loads with its format, and learned to tell the two kinds of question apart.
     llm = LocalLLM.from_pretrained(folder / "base", adapter=out, max_new_tokens=4)
     assert llm.format == "chat"
