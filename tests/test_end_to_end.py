@@ -79,6 +79,19 @@ def test_a_batch_of_eight_makes_two_and_one_generate_calls_b3(
     assert chain.batch(questions) == results  # B4: the second run equals the first
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_community_faiss_store_works_as_it_is(tiny_llm: LocalLLM) -> None:
+    from langchain_community.vectorstores import FAISS
+
+    theirs = FAISS.from_texts(PASSAGES, DeterministicFakeEmbedding(size=16))
+    chain = AdaptiveRetrievalChain(
+        llm=tiny_llm, retriever=theirs.as_retriever(search_kwargs={"k": 2}), policy="always_retrieve"
+    )
+    results = chain.batch([QUESTION, PASSAGES[2]])
+    assert [len(result["context"]) for result in results] == [2, 2]
+    assert results[1]["context"][0].page_content == PASSAGES[2]
+
+
 def test_from_questions_to_a_chain_with_its_own_adapter(tmp_path: Path) -> None:
     tokenizer = byte_level_tokenizer()
     tiny_llama(tokenizer).save_pretrained(tmp_path / "base")
