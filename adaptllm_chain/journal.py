@@ -12,6 +12,13 @@ from typing import Any, Self
 
 from adaptllm_chain.errors import JournalError
 
+try:
+    import fcntl
+
+    _CAN_LOCK = True
+except ImportError:  # Windows has no such lock
+    _CAN_LOCK = False
+
 
 def fingerprint(settings: Mapping[str, Any]) -> str:
     """Hash settings independently of the order of their keys.
@@ -25,6 +32,18 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a kill leaves either what was there or all of the new text.
+
+    Args:
+        path: The file.
+        text: Its new content.
+    """
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
 class Journal:
     """Rows of finished work, one JSON object a line, each flushed to disk before the next.
 
@@ -36,7 +55,8 @@ class Journal:
         settings: What the rows depend on; JSON-serialisable.
 
     Raises:
-        JournalError: If the file belongs to other settings, or is damaged before its last line.
+        JournalError: If the file belongs to other settings, is damaged before its last line, or another
+            process is writing it.
     """
 
     def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
@@ -44,17 +64,33 @@ class Journal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._settings = json.loads(json.dumps(settings))
         self.rows: list[dict[str, Any]] = []
-        kept = self._read()
         self._file = self.path.open("ab")
+        try:
+            self._lock()
+            kept = self._read()
+        except BaseException:
+            self._file.close()
+            raise
         if self._file.tell() != kept:
             self._file.truncate(kept)
         if kept == 0:
             self._write([{"settings": self._settings, "fingerprint": fingerprint(self._settings)}])
 
+    def _lock(self) -> None:
+        """Claim the file; the system lets go of it when the process ends, however it ends."""
+        if not _CAN_LOCK:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise JournalError(
+                f"another process is writing {self.path}",
+                expected="one run a folder",
+                hint="wait for it, or choose another output folder",
+            ) from error
+
     def _read(self) -> int:
         """Load complete rows and return the number of bytes they take."""
-        if not self.path.exists():
-            return 0
         content = self.path.read_bytes()
         kept = content.rfind(b"\n") + 1
         lines = content[:kept].splitlines()
@@ -63,13 +99,16 @@ class Journal:
         parsed = []
         for number, line in enumerate(lines, start=1):
             try:
-                parsed.append(json.loads(line))
-            except ValueError as error:
+                row, cause = json.loads(line), None
+            except (ValueError, RecursionError) as error:
+                row, cause = None, error
+            if not isinstance(row, dict):
                 raise JournalError(
                     f"{self.path}, line {number} is damaged: {line[:80]!r}",
                     expected="one JSON object a line",
                     hint="delete the file to start over",
-                ) from error
+                ) from cause
+            parsed.append(row)
         self._check_settings(parsed[0])
         self.rows = parsed[1:]
         return kept

@@ -28,8 +28,8 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from tqdm import tqdm
 
-from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
-from adaptllm_chain.journal import Journal
+from adaptllm_chain.errors import AdaptLLMError, InvalidInputError, JournalError
+from adaptllm_chain.journal import Journal, write_whole
 from adaptllm_chain.metrics import is_known
 from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.qa_data import FORMATS, read_many
@@ -55,7 +55,17 @@ def ask_all(
 
     Returns:
         One answer a question, in order.
+
+    Raises:
+        JournalError: If the journal answers other questions.
     """
+    answered = [answer["id"] for row in journal for answer in row["answers"]]
+    if answered != [question.id for question in questions[: len(answered)]]:
+        raise JournalError(
+            f"{journal.path} answers other questions, or these in another order",
+            expected="the questions of the run that is resumed",
+            hint="choose another output folder",
+        )
     done = len(journal)
     with tqdm(total=len(questions), initial=min(done * chunk, len(questions)), unit="question", desc="asking") as bar:
         for start in range(done * chunk, len(questions), chunk):
@@ -141,13 +151,6 @@ def count(questions: int, rows: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that a kill leaves either the old one or the new one."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
 def make_parser() -> argparse.ArgumentParser:
     """Describe the command line.
 
@@ -176,17 +179,18 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(arguments: argparse.Namespace, templates: PromptTemplates, prompt_format: str) -> dict[str, Any]:
+def _settings(arguments: argparse.Namespace, templates: PromptTemplates, llm: Any) -> dict[str, Any]:
     """Name everything the answers depend on; the labelling rule is not among it, so it may change on a resume."""
     return {
-        "data": {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in arguments.data},
+        "data": [[Path(file).name, hashlib.sha256(Path(file).read_bytes()).hexdigest()] for file in arguments.data],
         "format": arguments.format,
         "limit": arguments.limit,
         "model": arguments.model,
         "dtype": arguments.dtype,
         "load_in": arguments.load_in,
         "prompt": templates.closed_book,
-        "prompt_format": prompt_format,
+        "weights": llm.fingerprint,
+        "prompt_format": llm.format,
         "max_new_tokens": arguments.max_new_tokens,
         "batch_size": arguments.batch_size,
     }
@@ -219,7 +223,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         batch_size=arguments.batch_size,
         max_new_tokens=arguments.max_new_tokens,
     )
-    settings = _settings(arguments, templates, llm.format)
+    settings = _settings(arguments, templates, llm)
     # Several batches a chunk, so that the model can put questions of similar length together.
     with Journal(arguments.out / "answers.jsonl", settings) as journal:
         predictions = ask_all(llm, questions, templates, journal, chunk=8 * arguments.batch_size)
@@ -229,8 +233,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         for row in rows_of(question, prediction, templates, rule=arguments.rule, closed_book=arguments.closed_book_rows)
     ]
     counts = count(len(questions), rows) | {"rule": arguments.rule, "settings": settings}
-    _write_whole(arguments.out / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    _write_whole(arguments.out / "counts.json", json.dumps(counts, indent=2, ensure_ascii=False) + "\n")
+    write_whole(arguments.out / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_whole(arguments.out / "counts.json", json.dumps(counts, indent=2, ensure_ascii=False) + "\n")
     return counts
 
 
@@ -246,7 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = make_parser().parse_args(argv)
     try:
         counts = run(arguments)
-    except AdaptLLMError as error:
+    except (AdaptLLMError, OSError) as error:
         print(f"algorithm1: {error}", file=sys.stderr)
         return 2
     print(

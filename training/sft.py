@@ -18,14 +18,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaptllm_chain.errors import AdaptLLMError, DataFileError, InvalidInputError, JournalError
+from adaptllm_chain.journal import write_whole
 from adaptllm_chain.prompts import FormatName, PromptSpec, PromptTemplates
 from adaptllm_chain.records import PromptKind
+from adaptllm_chain.ret.marker import RET
 
 if TYPE_CHECKING:
     from trl import SFTTrainer
@@ -48,7 +50,7 @@ class Recipe(BaseModel):
         dev_fraction: Share of the questions kept out for the dev figures.
         epochs: Passes over the rows.
         learning_rate: Peak learning rate.
-        schedule: ``"constant"`` as in the paper, or another of transformers' schedules.
+        schedule: ``"constant"`` as in the paper, or one that decays.
         warmup_steps: Steps of linear warm-up.
         batch_size: Rows an optimizer step.
         micro_batch_size: Rows a forward pass; the rest is accumulated.
@@ -73,11 +75,11 @@ class Recipe(BaseModel):
     format: FormatName = "alpaca"
     kinds: tuple[PromptKind, ...] = ("parametric", "context")
     known_share: float | None = Field(default=None, gt=0.0, lt=1.0)
-    max_rows: dict[PromptKind, int] = Field(default_factory=dict)
+    max_rows: dict[PromptKind, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     dev_fraction: float = Field(default=0.1, ge=0.0, lt=1.0)
     epochs: float = Field(default=3, gt=0)
     learning_rate: float = Field(default=3e-4, gt=0)
-    schedule: str = "constant"
+    schedule: Literal["constant", "constant_with_warmup", "linear", "cosine"] = "constant"
     warmup_steps: int = Field(default=0, ge=0)
     batch_size: int = Field(default=128, ge=1)
     micro_batch_size: int = Field(default=4, ge=1)
@@ -109,7 +111,7 @@ class Recipe(BaseModel):
         """
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise InvalidInputError(f"cannot read the recipe {str(path)!r}: {error}", expected="a YAML file") from error
         if not isinstance(content, dict):
             raise InvalidInputError(f"{str(path)!r} holds {type(content).__name__}", expected="fields of a recipe")
@@ -137,7 +139,8 @@ def read_rows(path: Path) -> list[Row]:
 
     Args:
         path: JSON lines with ``prompt``, ``completion``, ``kind``, ``label`` and ``question_id``; rows
-            that lack the last three count as parametric, each a question of its own.
+            that lack the last three count as parametric, unknown if they ask for retrieval, each a
+            question of its own.
 
     Returns:
         The rows, in order.
@@ -156,8 +159,9 @@ def read_rows(path: Path) -> list[Row]:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                complete = bool(row["prompt"] and row["completion"])
-                rows.append({"kind": "parametric", "label": "", "question_id": str(number)} | row)
+                complete = all(isinstance(row[key], str) and row[key].strip() for key in ("prompt", "completion"))
+                label = "unknown" if row["completion"] == RET else "known"
+                rows.append({"kind": "parametric", "label": label, "question_id": str(number)} | row)
             except (ValueError, KeyError, TypeError) as error:
                 complete, cause = False, error
             else:
@@ -270,6 +274,12 @@ def build_trainer(model: Any, tokenizer: Any, texts: Sequence[Row], recipe: Reci
 
     from training.completion_trainer import CompletionTrainer
 
+    layers = {name.rsplit(".", 1)[-1] for name, _ in model.named_modules()}
+    if missing := sorted(set(recipe.lora_targets) - layers):
+        raise InvalidInputError(
+            f"lora_targets: the model has no layer {', '.join(missing)}",
+            expected=f"names among {', '.join(sorted(name for name in layers if name.endswith('proj')))}",
+        )
     on_cpu = model.device.type == "cpu"
     trainer = CompletionTrainer(
         model=model,
@@ -380,17 +390,16 @@ def run(recipe: Recipe) -> dict[str, Any]:
         JournalError: If the output folder belongs to another recipe.
     """
     from transformers import set_seed
-    from transformers.trainer_utils import get_last_checkpoint
 
     from adaptllm_chain.llms.encoding import PromptEncoder
     from adaptllm_chain.llms.loading import load_base, load_tokenizer
     from adaptllm_chain.llms.local import LocalLLM
-    from adaptllm_chain.ret.marker import RET
 
     rows = read_rows(recipe.rows)
     recipe.out.mkdir(parents=True, exist_ok=True)
     written = recipe.model_dump(mode="json") | {"rows_sha256": hashlib.sha256(recipe.rows.read_bytes()).hexdigest()}
-    _claim(recipe.out / "recipe.yaml", written)
+    recipe_file = recipe.out / "recipe.yaml"
+    _check_recipe(recipe_file, written)
     result_file = recipe.out / "result.json"
     if result_file.exists():
         finished: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
@@ -402,12 +411,17 @@ def run(recipe: Recipe) -> dict[str, Any]:
     texts = write_texts(chosen, PromptEncoder(tokenizer, recipe.format, RET))
     fits = within_length(texts, tokenizer, recipe.max_length)
     kinds = Counter(row["kind"] for row, fit in zip(chosen, fits, strict=True) if fit)
+    if not kinds:
+        raise InvalidInputError(
+            f"every row is longer than max_length={recipe.max_length} tokens", hint="--max-length with a larger number"
+        )
 
     set_seed(recipe.seed)  # of the adapter's initial weights
     model = load_base(recipe.base, dtype=recipe.dtype, device=recipe.device, load_in=recipe.load_in)
     trainer = build_trainer(model, tokenizer, [text for text, fit in zip(texts, fits, strict=True) if fit], recipe)
-    checkpoints = recipe.out / "checkpoints"
-    checkpoint = get_last_checkpoint(checkpoints) if checkpoints.is_dir() else None
+    # Only now that everything could be built: a mistyped recipe must not claim the folder.
+    write_whole(recipe_file, yaml.safe_dump(written, sort_keys=False))
+    checkpoint = last_checkpoint(recipe.out / "checkpoints")
     outcome = trainer.train(resume_from_checkpoint=checkpoint)
     spec = _save_adapter(trainer.model, recipe, tuple(kind for kind in recipe.kinds if kinds[kind]))
 
@@ -426,15 +440,38 @@ def run(recipe: Recipe) -> dict[str, Any]:
         "versions": _versions(),
         "dev": dev_figures(llm, dev_side),
     }
-    temporary = result_file.with_suffix(".part")
-    temporary.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(result_file)
+    write_whole(result_file, json.dumps(result, indent=2) + "\n")
     return result
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """Find the newest checkpoint that was written to its end.
+
+    Args:
+        folder: The trainer's output folder.
+
+    Returns:
+        Its path; ``None`` if there is none. The trainer writes its state last, so one that lacks it was
+        cut off by a kill.
+    """
+    needed = ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json")
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
+    for path in found:
+        if all((path / name).is_file() for name in needed) and _is_json(path / "trainer_state.json"):
+            return str(path)
+    return None
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return True
 
 
 def _save_adapter(model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...]) -> PromptSpec:
     from adaptllm_chain.llms.embedded import EMBEDDED, EMBEDDED_BASE_NAME
-    from adaptllm_chain.ret.marker import RET
 
     base_name = EMBEDDED_BASE_NAME if recipe.base == EMBEDDED else recipe.base
     model.peft_config["default"].base_model_name_or_path = base_name
@@ -450,20 +487,20 @@ def _save_adapter(model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...]
     return spec
 
 
-def _claim(path: Path, recipe: Mapping[str, Any]) -> None:
-    """Write the recipe into the output folder, or make sure that the one there is the same."""
-    if path.exists():
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-        changed = sorted(key for key in {*found, *recipe} if found.get(key) != recipe.get(key))
-        if changed:
-            differences = "; ".join(f"{key}: {found.get(key)!r} -> {recipe.get(key)!r}" for key in changed)
-            raise JournalError(
-                f"{path.parent} belongs to a run with another recipe ({differences})",
-                expected="the same recipe as the run that is resumed",
-                hint="--out another-folder, or delete this one to start over",
-            )
-    else:
-        path.write_text(yaml.safe_dump(dict(recipe), sort_keys=False), encoding="utf-8")
+def _check_recipe(path: Path, recipe: Mapping[str, Any]) -> None:
+    """Make sure that an output folder that is in use belongs to the same recipe."""
+    if not path.exists():
+        return
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found = found if isinstance(found, dict) else {}
+    changed = sorted(key for key in {*found, *recipe} if found.get(key) != recipe.get(key))
+    if changed:
+        differences = "; ".join(f"{key}: {found.get(key)!r} -> {recipe.get(key)!r}" for key in changed)
+        raise JournalError(
+            f"{path.parent} belongs to a run with another recipe ({differences})",
+            expected="the same recipe as the run that is resumed",
+            hint="--out another-folder, or delete this one to start over",
+        )
 
 
 def _versions() -> dict[str, str]:
@@ -491,7 +528,10 @@ def _overrides(arguments: argparse.Namespace) -> Iterator[tuple[str, Any]]:
     for name, field in Recipe.model_fields.items():
         text = getattr(arguments, name)
         if text is not None:
-            value = yaml.safe_load(text)
+            try:
+                value = yaml.safe_load(text)
+            except yaml.YAMLError as error:
+                raise InvalidInputError(f"--{name.replace('_', '-')} {text!r} cannot be read: {error}") from error
             # YAML 1.1 reads 3e-4 as a text; pydantic turns it into the number that is meant.
             yield name, value if field.annotation is not Path else text
 
@@ -509,7 +549,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         recipe = Recipe.load(arguments.config, dict(_overrides(arguments)))
         result = run(recipe)
-    except AdaptLLMError as error:
+    except (AdaptLLMError, OSError) as error:
         print(f"sft: {error}", file=sys.stderr)
         return 2
     resumed = result["resumed_from_step"]

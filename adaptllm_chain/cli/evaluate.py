@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adaptllm_chain.cli.options import MODES, add_decision_options, add_model_options, whole_number
 from adaptllm_chain.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from adaptllm_chain.evaluation import Prediction
 
 REPLAYED = ("given", "gold")
 _DEFAULT_MODES = "never_retrieve,always_retrieve,adaptive"
@@ -52,13 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
         arguments: The parsed options.
 
     Returns:
-        0.
+        0, or 1 if some questions failed.
     """
     import json
 
     from adaptllm_chain.cli.chain_loading import open_retriever
+    from adaptllm_chain.cli.console import note
     from adaptllm_chain.cli.model_loading import load_llm
-    from adaptllm_chain.evaluation import Prediction, render_table, sample_questions, summarise
+    from adaptllm_chain.evaluation import render_table, sample_questions, summarise
+    from adaptllm_chain.journal import write_whole
     from adaptllm_chain.qa_data import read_many
 
     _check_retriever(arguments.retriever)
@@ -72,38 +77,50 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         arguments.index = Path(arguments.retriever)
         retriever = open_retriever(arguments)
+    policies = {mode: _policy(mode, arguments) for mode in arguments.modes}
     llm = load_llm(arguments)
     predictions: dict[str, list[Prediction]] = {}
-    for mode in arguments.modes:
-        predictions[mode] = _run_mode(mode, arguments, questions, llm, retriever)
+    for mode, policy in policies.items():
+        predictions[mode] = _run_mode(mode, policy, arguments, questions, llm, retriever)
     never = predictions.get("never_retrieve")
     summaries = {mode: summarise(rows, never) for mode, rows in predictions.items()}
     written = {mode: summary.model_dump() for mode, summary in summaries.items()}
-    (arguments.out / "summary.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    write_whole(arguments.out / "summary.json", json.dumps(written, indent=2) + "\n")
     print(render_table(summaries))
     ranking = summaries["adaptive"].auc if "adaptive" in summaries else None
     if ranking is not None:
         print(f'\narea under the curve of P(<RET>) against "never_retrieve is wrong": {ranking:.3f}')
-    return 0
+    failed = [row for rows in predictions.values() for row in rows if row.error is not None]
+    if failed:
+        note(f"{len(failed)} questions failed and count as wrong; the first: {failed[0].question!r}: {failed[0].error}")
+    return 1 if failed else 0
 
 
-def _run_mode(mode: str, arguments: argparse.Namespace, questions: Any, llm: Any, retriever: Any) -> Any:
-    from adaptllm_chain.chain import AdaptiveRetrievalChain
+def _policy(mode: str, arguments: argparse.Namespace) -> Any:
     from adaptllm_chain.cli.chain_loading import choose_policy
-    from adaptllm_chain.cli.console import progress_bar
-    from adaptllm_chain.evaluation import predict
-    from adaptllm_chain.journal import Journal
 
     own = argparse.Namespace(**vars(arguments))
     own.mode = mode
     own.popularity = None  # each question brings its own
     if mode in ("never_retrieve", "always_retrieve"):
         own.threshold = None  # it is meant for the mode that has one
-    policy = choose_policy(own)
+    return choose_policy(own)
+
+
+def _run_mode(
+    mode: str, policy: Any, arguments: argparse.Namespace, questions: Any, llm: Any, retriever: Any
+) -> list[Prediction]:
+    from adaptllm_chain.chain import AdaptiveRetrievalChain
+    from adaptllm_chain.cli.console import progress_bar
+    from adaptllm_chain.evaluation import predict
+    from adaptllm_chain.journal import Journal
+
     chain = AdaptiveRetrievalChain(llm=llm, retriever=retriever, policy=policy, on_empty=arguments.on_empty)
-    path = arguments.out / f"{mode}.jsonl"
     settings = _settings(mode, arguments, questions, chain)
-    with Journal(path, settings) as journal, progress_bar(f"question ({mode})", total=len(questions)) as bar:
+    with (
+        Journal(arguments.out / f"{mode}.jsonl", settings) as journal,
+        progress_bar(f"question ({mode})", total=len(questions)) as bar,
+    ):
         return predict(chain, questions, journal, chunk=4 * arguments.batch_size, progress=bar.update)
 
 
@@ -111,18 +128,28 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Any, chain: A
     """Name everything the predictions depend on, for the journal to compare when a run is resumed."""
     from adaptllm_chain.journal import fingerprint
 
+    passages: Any = [
+        [passage.page_content for passage in (question.gold_passage, *question.given_passages) if passage is not None]
+        for question in questions
+    ]
+    if arguments.retriever not in REPLAYED:
+        passages = (Path(arguments.retriever) / "manifest.json").read_text(encoding="utf-8")
+    asked = [[question.id, question.text, *question.answers] for question in questions]
     return {
         "mode": mode,
         "policy": chain.policy.model_dump(mode="json", exclude={"lookup"}),
-        "questions": fingerprint({question.id: [question.text, *question.answers] for question in questions}),
+        "questions": fingerprint({"asked": asked}),
         "retriever": arguments.retriever,
+        "passages": fingerprint({"passages": passages}),
         "k": arguments.k,
         "on_empty": arguments.on_empty,
-        "model": chain.llm.get_name() if not hasattr(chain.llm, "model_name") else chain.llm.model_name,
+        "model": getattr(chain.llm, "model_name", chain.llm.get_name()),
+        "weights": getattr(chain.llm, "fingerprint", None),
         "templates": chain.templates.model_dump(),
         "batch_size": arguments.batch_size,
         "max_new_tokens": arguments.max_new_tokens,
         "dtype": arguments.dtype,
+        "load_in": arguments.load_in,
     }
 
 

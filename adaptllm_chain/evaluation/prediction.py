@@ -9,6 +9,7 @@ from typing import Any, Self
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ConfigDict
 
+from adaptllm_chain.errors import JournalError
 from adaptllm_chain.journal import Journal
 from adaptllm_chain.records import AdaptiveAnswer, Question, Route
 
@@ -25,6 +26,7 @@ class Prediction(BaseModel):
         reason: Why, in a sentence.
         ret_probability: P(``<RET>``), in [0, 1], where the model was asked for it.
         popularity: Of the question's subject, where the data set says.
+        error: What went wrong, if the chain could not answer; the answer is then empty, and wrong.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,27 +39,34 @@ class Prediction(BaseModel):
     reason: str
     ret_probability: float | None
     popularity: float | None
+    error: str | None = None
 
     @classmethod
-    def of(cls, question: Question, result: AdaptiveAnswer) -> Self:
+    def of(cls, question: Question, result: AdaptiveAnswer | Exception) -> Self:
         """Put a question and a chain's result together.
 
         Args:
             question: The question.
-            result: The result.
+            result: The result, or the error that stands in its place.
 
         Returns:
             The prediction.
         """
+        common = {
+            "id": question.id,
+            "question": question.text,
+            "answers": question.answers,
+            "popularity": question.popularity,
+        }
+        if isinstance(result, Exception):
+            failed = {"answer": "", "route": "direct", "reason": "failed", "ret_probability": None}
+            return cls.model_validate(common | failed | {"error": f"{type(result).__name__}: {result}"})
         return cls(
-            id=question.id,
-            question=question.text,
-            answers=question.answers,
+            **common,
             answer=result["answer"],
             route=result["decision"].route,
             reason=result["decision"].reason,
             ret_probability=result["ret_probability"],
-            popularity=question.popularity,
         )
 
 
@@ -98,14 +107,25 @@ def predict(
         progress: Is told how many questions were answered, chunk by chunk, resumed ones first.
 
     Returns:
-        One prediction a question, in order.
+        One prediction a question, in order. A question that fails has its error in its place.
+
+    Raises:
+        JournalError: If the journal answers other questions.
     """
+    answered = [row["id"] for chunk_row in journal for row in chunk_row["predictions"]]
+    if answered != [question.id for question in questions[: len(answered)]]:
+        raise JournalError(
+            f"{journal.path} answers other questions, or these in another order",
+            expected="the questions of the run that is resumed",
+            hint="choose another output folder",
+        )
     done = min(len(journal) * chunk, len(questions))
     if progress is not None and done:
         progress(done)
     for start in range(len(journal) * chunk, len(questions), chunk):
         part = questions[start : start + chunk]
-        results = chain.batch([{"input": question.text, "popularity": question.popularity} for question in part])
+        inputs = [{"input": question.text, "popularity": question.popularity} for question in part]
+        results = chain.batch(inputs, return_exceptions=True)
         made = [Prediction.of(question, result) for question, result in zip(part, results, strict=True)]
         journal.extend([{"predictions": [prediction.model_dump(mode="json") for prediction in made]}])
         if progress is not None:

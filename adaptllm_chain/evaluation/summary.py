@@ -62,6 +62,7 @@ class Summary(BaseModel):
 
     Attributes:
         questions: How many were asked.
+        failed: How many of them could not be answered; they count as wrong.
         containment: An accepted answer stands in the output, case aside: what the paper calls exact match.
         first_line_containment: The same in the first line of the output alone.
         exact_match: The output is an accepted answer after SQuAD's normalisation.
@@ -75,6 +76,7 @@ class Summary(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     questions: int
+    failed: int
     containment: Proportion
     first_line_containment: Proportion
     exact_match: Proportion
@@ -111,6 +113,7 @@ def summarise(predictions: Sequence[Prediction], never: Sequence[Prediction] | N
     }
     return Summary(
         questions=len(predictions),
+        failed=sum(row.error is not None for row in predictions),
         containment=containment,
         first_line_containment=first_line,
         exact_match=strict,

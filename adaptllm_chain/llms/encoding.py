@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,8 @@ class PromptEncoder:
         self.tokenizer = tokenizer
         self.format_name = format_name
         self.marker = marker
+        # Reading a user's words as text flips a switch inside the tokenizer for the time of the call.
+        self._lock = threading.Lock()
 
     def frame(self, instruction: str) -> FramedPrompt:
         """Wrap an instruction in the format.
@@ -68,20 +71,25 @@ class PromptEncoder:
             The token ids of the prompt, and those of the marker after it.
 
         Raises:
-            InvalidInputError: If the instruction is empty.
+            InvalidInputError: If the instruction is empty or no text.
         """
         if not isinstance(instruction, str) or not instruction.strip():
             raise InvalidInputError(f"the prompt is empty: {instruction!r}", expected="a text")
-        prompt = self.frame(instruction)
-        ids = self._encode_parts(prompt)
-        # Tokenized together, as in training: pieces may merge across the border.
-        whole = self._encode_parts(
-            FramedPrompt(prompt.head, prompt.instruction, f"{prompt.tail}{prompt.lead}{self.marker}")
-        )
-        if whole[: len(ids)] == ids:
-            return EncodedPrompt(ids, tuple(whole[len(ids) :]))
-        alone = self.tokenizer(prompt.lead + self.marker, add_special_tokens=False)
-        return EncodedPrompt(ids, tuple(alone.input_ids))
+        try:
+            instruction.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(f"the prompt holds half a character: {error}", expected="a text") from error
+        with self._lock:
+            prompt = self.frame(instruction)
+            ids = self._encode_parts(prompt)
+            # Tokenized together, as in training: pieces may merge across the border.
+            whole = self._encode_parts(
+                FramedPrompt(prompt.head, prompt.instruction, f"{prompt.tail}{prompt.lead}{self.marker}")
+            )
+            if whole[: len(ids)] == ids:
+                return EncodedPrompt(ids, tuple(whole[len(ids) :]))
+            alone = self.tokenizer(prompt.lead + self.marker, add_special_tokens=False)
+            return EncodedPrompt(ids, tuple(alone.input_ids))
 
     def _encode_parts(self, prompt: FramedPrompt) -> list[int]:
         specials = self.tokenizer.all_special_tokens

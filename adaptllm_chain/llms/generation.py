@@ -9,6 +9,7 @@ a few positions and not a second pass.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import queue
 import threading
@@ -21,7 +22,7 @@ from adaptllm_chain.llms.encoding import EncodedPrompt, PromptEncoder
 
 try:
     import torch
-    from transformers import StoppingCriteria, StoppingCriteriaList
+    from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
     from transformers.generation.streamers import BaseStreamer
 except ImportError as error:
     raise missing_extra(error.name or "torch", "local") from error
@@ -52,13 +53,10 @@ class Sampling:
         Returns:
             Keyword arguments.
         """
-        # Spelled out in full: a model's own generation_config must not change answers silently.
         arguments: dict[str, Any] = {
             "max_new_tokens": self.max_new_tokens,
             "do_sample": self.temperature > 0,
             "pad_token_id": tokenizer.pad_token_id,
-            "num_beams": 1,
-            "repetition_penalty": 1.0,
             "use_cache": True,
         }
         arguments |= {
@@ -166,6 +164,46 @@ def generate_batch(
         new = _until_end(sequences[row, state.input_ids.shape[1] :].tolist(), ends)
         outputs.append(Generated(encoder.decode(new), state.ret_probabilities[row], len(prompt.ids), len(new)))
     return outputs
+
+
+def plain_generation_config(model: Any, tokenizer: Any) -> Any:
+    """Make a generation config that leaves the choice of tokens to the caller.
+
+    Models bring settings of their own (penalties, suppressed tokens, beams), which ``generate`` adds to
+    whatever is not passed; an answer would depend on them silently.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+
+    Returns:
+        A config that holds the model's token ids and nothing else.
+    """
+    ends = sorted(end_ids(model, tokenizer))
+    return GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=ends or None, pad_token_id=tokenizer.pad_token_id
+    )
+
+
+def weights_fingerprint(model: Any) -> str:
+    """Hash a sample of every weight: enough to tell two models or two trainings of an adapter apart.
+
+    Args:
+        model: The model.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        values = weight.detach().flatten()
+        sample = values[:: max(1, values.numel() // _FINGERPRINT_VALUES)].float().cpu()
+        digest.update(f"{name}{tuple(weight.shape)}".encode())
+        digest.update(sample.numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+_FINGERPRINT_VALUES = 64
 
 
 def end_ids(model: Any, tokenizer: Any) -> set[int]:

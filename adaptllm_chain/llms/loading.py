@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from adaptllm_chain.errors import InvalidInputError, UnsupportedHardwareError, missing_extra
+from adaptllm_chain.errors import InvalidInputError, PromptMismatchError, UnsupportedHardwareError, missing_extra
 from adaptllm_chain.llms.embedded import EMBEDDED, embedded_base
+from adaptllm_chain.prompts.spec import FILE_NAME, PromptSpec
 
 try:
     import torch
@@ -106,12 +107,48 @@ def prepare_tokenizer(tokenizer: Any) -> Any:
 
     Returns:
         The same tokenizer.
+
+    Raises:
+        InvalidInputError: If it has no token to pad with.
     """
     # A tokenizer saved with right padding makes a decoder continue its padding.
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    if tokenizer.pad_token_id is None:
+        raise InvalidInputError(
+            "the tokenizer has neither a pad nor an end nor an unknown token, so batches cannot be padded",
+            expected="one of them",
+            hint='tokenizer.pad_token = "…" with one of its tokens',
+        )
     return tokenizer
+
+
+def load_prompt_spec(adapter: str | Path) -> PromptSpec:
+    """Read what an adapter was trained on, from its folder or from the hub.
+
+    Args:
+        adapter: A folder, or a name on the hub.
+
+    Returns:
+        The specification.
+
+    Raises:
+        PromptMismatchError: If it is not there.
+    """
+    if Path(adapter).is_dir():
+        return PromptSpec.load(adapter)
+    from huggingface_hub import hf_hub_download
+
+    try:
+        file = hf_hub_download(str(adapter), FILE_NAME)
+    except (OSError, ValueError) as error:
+        raise PromptMismatchError(
+            f"no {FILE_NAME} was found for the adapter {str(adapter)!r}: {str(error).splitlines()[0]}",
+            expected=f"a folder, or a name on the hub, that holds {FILE_NAME}",
+            hint="pass prompt_spec=PromptSpec(format=…, trained_on=…) with what the adapter was trained on",
+        ) from error
+    return PromptSpec.load(Path(file).parent)
 
 
 def load_base(

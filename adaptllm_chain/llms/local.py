@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,12 +20,24 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter
 from adaptllm_chain.llms.encoding import EncodedPrompt, PromptEncoder, buckets, cut_at
-from adaptllm_chain.llms.generation import Generated, Sampling, TokenStream, generate_batch
-from adaptllm_chain.llms.loading import LoadIn, load_model, prepare_tokenizer
+from adaptllm_chain.llms.generation import (
+    Generated,
+    Sampling,
+    TokenStream,
+    generate_batch,
+    plain_generation_config,
+    weights_fingerprint,
+)
+from adaptllm_chain.llms.loading import LoadIn, load_model, load_prompt_spec, prepare_tokenizer
 from adaptllm_chain.prompts import FormatName, PromptSpec
 from adaptllm_chain.ret.marker import RET
 
-_CALL_ARGUMENTS = ("max_new_tokens", "temperature", "top_p")
+_LIMITS: dict[str, Callable[[Any], bool]] = {
+    "max_new_tokens": lambda value: value >= 1,
+    "temperature": lambda value: 0 <= value < math.inf,
+    "top_p": lambda value: 0 < value <= 1,
+}
+_CALL_ARGUMENTS = tuple(_LIMITS)
 
 
 class LocalLLM(BaseLLM):
@@ -36,7 +50,8 @@ class LocalLLM(BaseLLM):
     (``ret_probability_kind`` is ``"exact"``). Generation stops at ``<RET>``.
 
     Attributes:
-        model: The causal language model, in evaluation mode.
+        model: The causal language model; it is put into evaluation mode, and its generation config is replaced
+            by one that holds its token ids alone.
         tokenizer: Its tokenizer; it is set to pad left.
         model_name: What was loaded, for traces.
         prompt_spec: What the adapter was trained on; ``None`` for a bare base model.
@@ -68,6 +83,7 @@ class LocalLLM(BaseLLM):
     def _prepare(self) -> Self:
         prepare_tokenizer(self.tokenizer)
         self.model.eval()
+        self.model.generation_config = plain_generation_config(self.model, self.tokenizer)
         marker = self.prompt_spec.ret_marker if self.prompt_spec else RET
         if self.prompt_spec is not None and self.prompt_spec.format != self.format:
             if "format" in self.model_fields_set:
@@ -112,7 +128,7 @@ class LocalLLM(BaseLLM):
         """
         if adapter == EMBEDDED:
             adapter = embedded_adapter()
-        spec = prompt_spec if adapter is None or prompt_spec is not None else PromptSpec.load(adapter)
+        spec = prompt_spec if adapter is None or prompt_spec is not None else load_prompt_spec(adapter)
         loaded = load_model(str(base), adapter=adapter, dtype=dtype, device=device, load_in=load_in)
         if format is not None:
             settings["format"] = format
@@ -125,9 +141,14 @@ class LocalLLM(BaseLLM):
     def _llm_type(self) -> str:
         return "adaptllm-local"
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the weights, adapter included, as they were when it was first asked for."""
+        return weights_fingerprint(self.model)
+
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        names = ("model_name", "format", "max_new_tokens", "temperature", "top_p", "stop")
+        names = ("model_name", "fingerprint", "format", "max_new_tokens", "temperature", "top_p", "stop")
         return {name: getattr(self, name) for name in names}
 
     def get_token_ids(self, text: str) -> list[int]:
@@ -171,7 +192,10 @@ class LocalLLM(BaseLLM):
         outputs: dict[int, Any] = dict(zip(good, texts, strict=True))
         for index in bad:
             # Asked alone, so that its run starts and fails in the trace like any other.
-            (outputs[index],) = super().batch([inputs[index]], configs[index], return_exceptions=True, **kwargs)
+            try:
+                outputs[index] = self.invoke(inputs[index], configs[index], **kwargs)
+            except Exception as error:
+                outputs[index] = error
         return [outputs[index] for index in range(len(inputs))]
 
     async def abatch(
@@ -205,7 +229,7 @@ class LocalLLM(BaseLLM):
         for index, prompt in enumerate(inputs):
             try:
                 self._encode(self._convert_input(prompt).to_string(), sampling)
-            except InvalidInputError:
+            except (InvalidInputError, ValueError):  # LangChain's own for what is no prompt at all
                 bad.append(index)
         return bad
 
@@ -216,18 +240,24 @@ class LocalLLM(BaseLLM):
                 f"unknown argument(s) {', '.join(unknown)} for LocalLLM", expected=f"stop, {', '.join(_CALL_ARGUMENTS)}"
             )
         chosen = {name: arguments.get(name, getattr(self, name)) for name in _CALL_ARGUMENTS}
+        wrong = {name: value for name, value in chosen.items() if not _LIMITS[name](value)}
         stops = (*(stop or ()), *(self.stop or ()), self._encoder.marker)
+        if wrong or not all(stops):
+            raise InvalidInputError(
+                f"{wrong or {'stop': stop or self.stop}} cannot be used",
+                expected="max_new_tokens of 1 or more, temperature of 0 or more, top_p in (0, 1], no empty stop string",
+            )
         return Sampling(stop=tuple(dict.fromkeys(stops)), **chosen)
 
     def _encode(self, prompt: str, sampling: Sampling) -> EncodedPrompt:
         encoded = self._encoder.encode(prompt)
         limit = getattr(self.model.config, "max_position_embeddings", None)
-        needed = len(encoded.ids) + max(sampling.max_new_tokens, len(encoded.marker_ids))
-        if limit is not None and needed > limit:
+        new = max(sampling.max_new_tokens, len(encoded.marker_ids))
+        if limit is not None and len(encoded.ids) + new > limit:
             raise InvalidInputError(
                 f"the prompt has {len(encoded.ids)} tokens: {prompt[:60]!r}…",
-                expected=f"at most {limit - sampling.max_new_tokens} tokens and {sampling.max_new_tokens} new ones",
-                hint="pass fewer or shorter passages",
+                expected=f"a prompt and {new} new tokens within the {limit} that the model can read",
+                hint="fewer or shorter passages, or a smaller max_new_tokens",
             )
         return encoded
 

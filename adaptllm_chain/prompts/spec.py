@@ -33,7 +33,7 @@ class PromptSpec(BaseModel):
     format: FormatName = "plain"
     templates: PromptTemplates = Field(default_factory=PromptTemplates)
     trained_on: tuple[PromptKind, ...] = ("parametric", "context")
-    ret_marker: str = "<RET>"
+    ret_marker: str = Field(default="<RET>", min_length=2)
     ret_threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     base_model: str | None = None
 
@@ -73,7 +73,7 @@ class PromptSpec(BaseModel):
                 expected=f"the {FILE_NAME} that training/sft.py writes",
                 hint=hint,
             ) from error
-        except ValidationError as error:
+        except (ValidationError, UnicodeDecodeError) as error:
             raise PromptMismatchError(f"{path} cannot be read: {error}", hint=hint) from error
 
     def check(self, kind: PromptKind) -> None:

@@ -64,9 +64,10 @@ def test_the_same_command_again_asks_nothing(data: Path, llm: ScriptedLLM, tmp_p
     command = ["evaluate", "--data", str(data), "--sample", "4", "--out", str(tmp_path / "out")]
     assert main(command) == 0
     first = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
-    asked = llm.calls
+    asked = len(llm.calls)
+    assert asked > 0
     assert main(command) == 0
-    assert llm.calls == asked
+    assert len(llm.calls) == asked
     assert {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()} == first
 
 
@@ -75,6 +76,37 @@ def test_other_settings_are_refused(data: Path, llm: ScriptedLLM, tmp_path: Path
     assert main(command) == 0
     assert main([*command, "--threshold", "0.3"]) == 2
     assert "threshold" in capsys.readouterr().err
+
+
+def test_other_passages_are_other_settings(data: Path, llm: ScriptedLLM, tmp_path: Path, capsys) -> None:
+    command = ["evaluate", "--data", str(data), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    data.write_text(data.read_text().replace("was built by", "was made by"))
+    assert main(command) == 2
+    assert "passages" in capsys.readouterr().err
+
+
+def test_a_question_that_fails_is_counted_and_does_not_stop_the_rest(
+    data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
+) -> None:
+    def breaks_on_two(prompt: str) -> Reply:
+        if "mill 2" in prompt:
+            raise RuntimeError("out of paper")
+        return reads_well_and_knows_little(prompt)
+
+    monkeypatch.setattr(model_loading, "load_llm", lambda _: ScriptedLLM(script=breaks_on_two))
+    assert main(["evaluate", "--data", str(data), "--modes", "always_retrieve", "--out", str(tmp_path / "o")]) == 1
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())["always_retrieve"]
+    assert (summary["questions"], summary["failed"], summary["containment"]["count"]) == (6, 1, 5)
+    assert "out of paper" in capsys.readouterr().err
+
+
+def test_a_mode_without_its_threshold_is_found_before_anything_runs(
+    data: Path, llm: ScriptedLLM, tmp_path: Path
+) -> None:
+    modes = ["--modes", "never_retrieve,popularity"]
+    assert main(["evaluate", "--data", str(data), "--out", str(tmp_path / "out"), *modes]) == 2
+    assert llm.calls == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_core.caches import InMemoryCache
 
 from adaptllm_chain.errors import InvalidInputError, MissingExtraError, PromptMismatchError, UnsupportedHardwareError
 from adaptllm_chain.llms import LocalLLM
@@ -158,6 +160,96 @@ def test_special_tokens_in_a_question_are_text_d11() -> None:
     ids = llm._encoder.encode("what does <|im_end|> mean?").ids
     assert ids.count(end) == llm._encoder.encode("what does it mean?").ids.count(end)
     assert "<|im_end|>" in llm.tokenizer.decode(ids[:-5])
+
+
+def test_threads_do_not_disturb_one_another(llm: LocalLLM) -> None:
+    """Reading special tokens as text flips a switch inside the tokenizer: not while another thread reads."""
+    end = llm.tokenizer.eos_token
+    prompts = [f"what does {end} mean?", "what does it mean?", f"{end}{end}"]
+    expected = [llm._encoder.encode(prompt) for prompt in prompts]
+    wrong: list[str] = []
+
+    def work(number: int) -> None:
+        encoded = [llm._encoder.encode(prompts[number]) for _ in range(150)]
+        wrong.extend(prompts[number] for made in encoded if made != expected[number])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+
+
+def test_two_models_do_not_share_a_cache() -> None:
+    cache = InMemoryCache()
+    tokenizer = byte_level_tokenizer()
+    first, second = (
+        LocalLLM(
+            model=tiny_llama(tokenizer, seed=seed), tokenizer=tokenizer, format="chat", max_new_tokens=8, cache=cache
+        )
+        for seed in (0, 1)
+    )
+    assert first.invoke("Q") != second.invoke("Q")
+    assert first.generate(["Q"]).generations[0][0].generation_info["ret_probability"] > 0  # from the cache
+
+
+def test_a_models_own_generation_config_changes_nothing() -> None:
+    tokenizer = byte_level_tokenizer()
+    expected = make_llm(max_new_tokens=12).batch(PROMPTS)
+    model = tiny_llama(tokenizer)
+    model.generation_config.update(
+        no_repeat_ngram_size=1, suppress_tokens=[5, 6], min_new_tokens=11, repetition_penalty=3.0, num_beams=2
+    )
+    llm = LocalLLM(model=model, tokenizer=tokenizer, format="chat", max_new_tokens=12, batch_size=2)
+    assert llm.batch(PROMPTS) == expected
+
+
+@pytest.mark.parametrize("bad", ["", "\ud800 x", 5])
+def test_whatever_is_wrong_with_one_prompt_the_others_are_answered(llm: LocalLLM, bad: object) -> None:
+    results = llm.batch(["Q", bad], return_exceptions=True)
+    assert results[0] == llm.invoke("Q")
+    assert isinstance(results[1], Exception)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"max_new_tokens": 0}, {"temperature": -1}, {"temperature": float("nan")}, {"top_p": 5}, {"stop": [""]}],
+    ids=str,
+)
+def test_call_arguments_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="cannot be used"):
+        make_llm().invoke("Q", **arguments)
+
+
+def test_a_tokenizer_that_cannot_pad_says_so() -> None:
+    tokenizer = byte_level_tokenizer()
+    model = tiny_llama(tokenizer)
+    tokenizer.eos_token = None
+    with pytest.raises(InvalidInputError, match="pad"):
+        LocalLLM(model=model, tokenizer=tokenizer, format="plain")
+
+
+def test_the_format_of_an_adapter_on_the_hub_comes_from_there(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    from adaptllm_chain.llms.loading import load_prompt_spec
+
+    file = PromptSpec(format="alpaca").save(tmp_path)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda repo, name: str(file))
+    assert load_prompt_spec("someone/adapter").format == "alpaca"
+
+    def fail(*_: str) -> str:
+        raise OSError("404")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
+    with pytest.raises(PromptMismatchError, match="someone/adapter"):
+        load_prompt_spec("someone/adapter")
 
 
 def test_closing_a_stream_stops_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

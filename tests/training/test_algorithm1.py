@@ -122,6 +122,27 @@ def test_other_settings_are_refused(ten_rows: Path, tiny_base: Path, tmp_path: P
     assert "max_new_tokens: 4 -> 5" in capsys.readouterr().err
 
 
+def test_the_same_files_in_another_order_are_other_settings(tiny_base: Path, tmp_path: Path, capsys) -> None:
+    files = []
+    for name in ("a", "b"):
+        files.append(tmp_path / name / "t.jsonl")  # the same name, in two folders
+        files[-1].parent.mkdir()
+        files[-1].write_text(json.dumps({"question": f"what is {name}", "answers": [name]}) + "\n")
+    shared = ["--out", str(tmp_path / "o"), "--model", str(tiny_base), "--max-new-tokens", "4"]
+    assert main(["--data", str(files[0]), "--data", str(files[1]), *shared]) == 0
+    assert main(["--data", str(files[1]), "--data", str(files[0]), *shared]) == 2
+    assert "data" in capsys.readouterr().err
+
+
+def test_a_journal_that_answers_other_questions_is_refused(ten_rows: Path, tmp_path: Path) -> None:
+    questions = list(read_questions(ten_rows))
+    llm = RunnableLambda(knows_europe)
+    with Journal(tmp_path / "answers.jsonl", {}) as journal:
+        ask_all(llm, questions[:6], PromptTemplates(), journal, chunk=3)
+        with pytest.raises(JournalError, match="other questions"):
+            ask_all(llm, questions[::-1], PromptTemplates(), journal, chunk=3)
+
+
 def test_a_file_that_is_not_there_is_a_clear_error(tmp_path: Path, capsys) -> None:
     assert main(["--data", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "o")]) == 2
     assert "none.jsonl" in capsys.readouterr().err
@@ -158,13 +179,3 @@ def test_killed_and_started_again_gives_the_same_bytes(ten_rows: Path, tiny_base
     subprocess.run(command(broken), check=True, capture_output=True)
     for name in ("answers.jsonl", "rows.jsonl", "counts.json"):
         assert (broken / name).read_bytes() == (unbroken / name).read_bytes()
-
-
-def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    with Journal(path, {"a": 1}) as journal:
-        journal.extend([{"x": 1}, {"x": 2}])
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0] + b"{broken}\n" + lines[2])
-    with pytest.raises(JournalError, match="line 2"):
-        Journal(path, {"a": 1})

@@ -24,7 +24,18 @@ from adaptllm_chain.llms.encoding import PromptEncoder
 from tests.conftest import ROOT
 from tests.tiny_models import byte_level_tokenizer, sentencepiece_tokenizer, tiny_llama
 from training.completion_trainer import BucketedSampler
-from training.sft import Recipe, _balance, build_trainer, main, read_rows, select_rows, split_rows, write_texts
+from training.sft import (
+    Recipe,
+    _balance,
+    build_trainer,
+    last_checkpoint,
+    main,
+    read_rows,
+    select_rows,
+    split_rows,
+    within_length,
+    write_texts,
+)
 
 ASK = "Answer the question Q. If you need help answer <RET> to get the context. Q: "
 QUICK = {"batch_size": 4, "micro_batch_size": 2, "device": "cpu", "epochs": 2, "learning_rate": 0.01}
@@ -70,9 +81,13 @@ def test_the_loss_is_on_the_completion_and_its_end_alone_t1_t2(family, prompt_fo
         assert [label for label in labels if label != -100][-1] == tokenizer.eos_token_id
 
 
-def test_training_reads_the_prompt_that_inference_writes(tmp_path: Path) -> None:
-    tokenizer = byte_level_tokenizer()
-    encoder = PromptEncoder(tokenizer, "chat", "<RET>")
+@pytest.mark.parametrize("prompt_format", ["alpaca", "plain", "chat"])
+@pytest.mark.parametrize("family", [byte_level_tokenizer, sentencepiece_tokenizer])
+def test_training_reads_the_prompt_that_inference_writes(family, prompt_format: str, tmp_path: Path) -> None:
+    tokenizer = family()
+    if prompt_format == "chat" and tokenizer.chat_template is None:
+        pytest.skip("this tokenizer has no chat template, so there is no such format")
+    encoder = PromptEncoder(tokenizer, prompt_format, "<RET>")
     texts = write_texts([row(ASK + "who?", "<RET>")], encoder)
     trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path))
     encoded = encoder.encode(ASK + "who?")
@@ -243,6 +258,56 @@ def test_another_recipe_in_the_same_folder_is_refused(tiny_run, capsys) -> None:
     recipe_file.write_text("epochs: 7\n")
     assert main(command[2:]) == 2
     assert "epochs: 7 -> 2" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_was_cut_off_is_passed_over_t8(tmp_path: Path) -> None:
+    names = ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json")
+    for step in (2, 10):
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text("{}")
+    assert last_checkpoint(tmp_path).endswith("checkpoint-10")
+    (tmp_path / "checkpoint-10" / "trainer_state.json").write_text('{"epoch": 0.')
+    assert last_checkpoint(tmp_path).endswith("checkpoint-2")
+    for name in names:
+        (tmp_path / "checkpoint-2" / name).unlink()
+        assert last_checkpoint(tmp_path) is None
+        (tmp_path / "checkpoint-2" / name).write_text("{}")
+    assert last_checkpoint(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (["--lora-targets", "[q_proj, v_prj]"], "v_prj"),
+        (["--max-length", "8"], "max_length=8"),
+        (["--max-rows", "{parametric: -1}"], "max_rows"),
+        (["--seed", "["], "--seed"),
+        (["--schedule", "constnt"], "schedule"),
+    ],
+)
+def test_a_start_that_fails_does_not_claim_the_folder(tiny_run, capsys, override: list[str], message: str) -> None:
+    folder, command = tiny_run
+    assert main([*command[2:], *override]) == 2
+    assert message in capsys.readouterr().err
+    assert not (folder / "out" / "recipe.yaml").exists()
+
+
+def test_rows_without_a_label_are_labelled_by_what_they_ask_for(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "p", "completion": "<RET>"}\n{"prompt": "q", "completion": "c"}\n')
+    assert [r["label"] for r in read_rows(path)] == ["unknown", "known"]
+
+
+def test_a_row_of_just_the_maximum_length_is_kept_whole(tmp_path: Path) -> None:
+    tokenizer = byte_level_tokenizer()
+    texts = [{"prompt": "Q: who?\n", "completion": "Ada"}]
+    length = len(tokenizer(texts[0]["prompt"] + texts[0]["completion"]).input_ids) + 1  # the end token
+    assert within_length(texts, tokenizer, length) == [True]
+    assert within_length(texts, tokenizer, length - 1) == [False]
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, max_length=length))
+    assert trainer.train_dataset[0]["labels"][-1] == tokenizer.eos_token_id
 
 
 def test_help_is_instant_and_names_every_field() -> None:
