@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.utils import get_unique_config_specs
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 
 from adaptllm_chain.chain.driven import DrivenRunnable
 from adaptllm_chain.chain.inputs import AdaptiveInput, QuestionMapping
@@ -21,6 +21,7 @@ from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.records import AdaptiveAnswer
 from adaptllm_chain.ret import Policy
+from adaptllm_chain.ret.refusal import refusal
 
 RunnableLike: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
 
@@ -40,7 +41,7 @@ class AdaptiveRetrievalChain(DrivenRunnable):
 
     Args:
         llm: A LangChain LLM or chat model, wrapped or not, or any Runnable or function that makes text
-            or a message of a prompt.
+            or a message of a prompt. An LLM both wrapped and cached loses ``ret_probability`` on a hit.
         retriever: A retriever, or any Runnable or function that makes ``Document`` objects of a query.
             May be left out with a policy that never retrieves.
         policy: A ``Policy``, or ``"adaptive"`` (the default), ``"never_retrieve"``, ``"always_retrieve"``.
@@ -72,8 +73,8 @@ class AdaptiveRetrievalChain(DrivenRunnable):
     retriever: Runnable[Any, Any] | None
     policy: Policy
     prompts: PromptTemplates | None
-    max_rounds: int = Field(ge=1)
-    on_empty: OnEmpty
+    max_rounds: int = Field(ge=1, examples=[1])
+    on_empty: OnEmpty = Field(examples=["answer"])
     abstain_text: str
     stop: list[str] | None
 
@@ -101,17 +102,20 @@ class AdaptiveRetrievalChain(DrivenRunnable):
                 expected="a retriever",
                 hint='retriever=…, or policy="never_retrieve"',
             )
-        super().__init__(
-            llm=model,
-            retriever=None if retriever is None else _as_runnable("retriever", retriever),
-            policy=chosen,
-            prompts=prompts,
-            max_rounds=max_rounds,
-            on_empty=on_empty,
-            abstain_text=abstain_text,
-            stop=read_stops(stop) or None,
-            name=name,
-        )
+        try:
+            super().__init__(
+                llm=model,
+                retriever=None if retriever is None else _as_runnable("retriever", retriever),
+                policy=chosen,
+                prompts=prompts,
+                max_rounds=max_rounds,
+                on_empty=on_empty,
+                abstain_text=abstain_text,
+                stop=read_stops(stop) or None,
+                name=name,
+            )
+        except ValidationError as error:
+            raise refusal(AdaptiveRetrievalChain, error) from error
 
     @property
     def templates(self) -> PromptTemplates:

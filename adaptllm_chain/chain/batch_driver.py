@@ -112,8 +112,7 @@ def run_batch(
     while board.waits:
         if announced := board.waiting(Announce):
             for index, step in announced.items():
-                dispatch_custom_event(DECISION_EVENT, step.decision, config=configs[index])
-                board.reply(index, None)
+                board.reply(index, _announce(step, configs[index]))
         # Searches go first, so that what they lead to is asked together with all else.
         elif searches := board.waiting(Search):
             found = services.search(list(searches.values()), [configs[index] for index in searches])
@@ -144,8 +143,7 @@ async def arun_batch(
     while board.waits:
         if announced := board.waiting(Announce):
             for index, step in announced.items():
-                await adispatch_custom_event(DECISION_EVENT, step.decision, config=configs[index])
-                board.reply(index, None)
+                board.reply(index, await _aannounce(step, configs[index]))
         elif searches := board.waiting(Search):
             found = await services.asearch(list(searches.values()), [configs[index] for index in searches])
             for index, passages in zip(searches, found, strict=True):
@@ -156,3 +154,22 @@ async def arun_batch(
             for index, output in zip(asks, outputs, strict=True):
                 board.reply(index, output)
     return cast("list[AdaptiveAnswer | Exception]", board.results)
+
+
+# A callback handler with raise_error=True fails the question that it was told of, and no other.
+
+
+def _announce(step: Announce, config: RunnableConfig) -> Exception | None:
+    try:
+        dispatch_custom_event(DECISION_EVENT, step.decision, config=config)
+    except Exception as error:
+        return error
+    return None
+
+
+async def _aannounce(step: Announce, config: RunnableConfig) -> Exception | None:
+    try:
+        await adispatch_custom_event(DECISION_EVENT, step.decision, config=config)
+    except Exception as error:
+        return error
+    return None

@@ -14,6 +14,7 @@ from adaptllm_chain.chain.chunks import ajoin_chunks, join_chunks
 from adaptllm_chain.chain.inputs import AdaptiveInput
 from adaptllm_chain.chain.plan import Plan
 from adaptllm_chain.chain.services import Services
+from adaptllm_chain.chain.settings import check_concurrency
 from adaptllm_chain.chain.stream_driver import arun_stream, run_stream
 from adaptllm_chain.records import AdaptiveAnswer
 
@@ -183,11 +184,13 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
     def _invoke(
         self, value: AdaptiveInput, run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> AdaptiveAnswer:
+        check_concurrency(config)
         return _raised(run_batch([self._plan(value)], self._services(kwargs), [config])[0])
 
     async def _ainvoke(
         self, value: AdaptiveInput, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> AdaptiveAnswer:
+        check_concurrency(config)
         return _raised((await arun_batch([self._plan(value)], self._services(kwargs), [config]))[0])
 
     def _batch(
@@ -197,6 +200,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         config: list[RunnableConfig],
         **kwargs: Any,
     ) -> list[AdaptiveAnswer | Exception]:
+        check_concurrency(*config)
         return run_batch([self._plan(value) for value in values], self._services(kwargs), config)
 
     async def _abatch(
@@ -206,6 +210,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         config: list[RunnableConfig],
         **kwargs: Any,
     ) -> list[AdaptiveAnswer | Exception]:
+        check_concurrency(*config)
         return await arun_batch([self._plan(value) for value in values], self._services(kwargs), config)
 
     def _transform(
@@ -215,6 +220,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         config: RunnableConfig,
         **kwargs: Any,
     ) -> Iterator[Any]:
+        check_concurrency(config)
         for value in join_chunks(values):
             yield from run_stream(self._plan(value), self._services(kwargs), config)
 
@@ -225,6 +231,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         config: RunnableConfig,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
+        check_concurrency(config)
         async for value in ajoin_chunks(values):
             async for chunk in arun_stream(self._plan(value), self._services(kwargs), config):
                 yield chunk

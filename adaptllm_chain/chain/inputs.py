@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -43,12 +42,12 @@ class Asked:
 
     Attributes:
         question: Its text, as it was typed.
-        popularity: How popular its subject is, if the input said so.
+        popularity: How popular its subject is, if the input said so; unchecked, for most policies need none.
         carried: The other keys of the input, which stand in the result too.
     """
 
     question: str
-    popularity: float | None = None
+    popularity: Any = None
     carried: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -64,13 +63,15 @@ def read_input(value: Any) -> Asked:
     Raises:
         InvalidInputError: If there is no question in it.
     """
-    if not isinstance(value, Mapping) or "role" in value:
+    if not isinstance(value, Mapping):
         return Asked(_text_of(value))
     key = next((key for key in QUESTION_KEYS if value.get(key) is not None), None)
+    if key is None and "role" in value:
+        return Asked(_text_of(value))
     if key is None:
         raise InvalidInputError(f"no question in the input {_shown(value)}", expected=_FORMS)
     carried = {name: item for name, item in value.items() if name not in RESULT_KEYS}
-    return Asked(_text_of(value[key]), _popularity_of(value), carried)
+    return Asked(_text_of(value[key]), value.get("popularity"), carried)
 
 
 def _text_of(value: Any) -> str:
@@ -107,15 +108,6 @@ def _last_human(messages: Sequence[BaseMessage]) -> str:
         if isinstance(message, HumanMessage):
             return str(message.text)
     raise InvalidInputError(f"no message from the user in {_shown(messages)}", expected=_FORMS)
-
-
-def _popularity_of(value: Mapping[str, Any]) -> float | None:
-    popularity = value.get("popularity")
-    if popularity is None:
-        return None
-    if isinstance(popularity, bool) or not isinstance(popularity, int | float) or math.isnan(popularity):
-        raise InvalidInputError(f"the popularity {popularity!r} is no number", expected="a number such as 1200")
-    return float(popularity)
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.language_models import BaseLanguageModel
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
@@ -13,11 +12,12 @@ from langchain_core.prompt_values import PromptValue, StringPromptValue
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
-from adaptllm_chain.chain.isolation import aisolated, call_config, isolated
+from adaptllm_chain.chain.isolation import aisolated, call_config, isolated, outage
 from adaptllm_chain.chain.listener import InfoListener, info_of
 from adaptllm_chain.chain.outputs import ModelOutput, text_of, without_echo
 from adaptllm_chain.chain.plan import Ask
-from adaptllm_chain.chain.wrappers import innermost
+from adaptllm_chain.chain.wrappers import takes_stop
+from adaptllm_chain.errors import InvalidInputError
 
 
 class ModelCalls:
@@ -32,7 +32,7 @@ class ModelCalls:
     def __init__(self, llm: Runnable[Any, Any], stops: Sequence[str], arguments: Mapping[str, Any]) -> None:
         self._llm = llm
         self._arguments = dict(arguments)
-        if stops and isinstance(innermost(llm), BaseLanguageModel):
+        if stops and takes_stop(llm):
             self._arguments["stop"] = list(stops)
         self._bindings: list[RunnableBinding[Any, Any]] = []
         while type(llm) is RunnableBinding:
@@ -52,11 +52,14 @@ class ModelCalls:
             The outputs in order; an exception stands for the prompt that failed.
         """
         outputs: list[ModelOutput | Exception] = []
+        down: Exception | None = None
         for prompts, own in self._portions(asks, configs):
             if self._bare is None:
-                outputs += isolated(self._batch, prompts, own)
+                some = isolated(self._batch, prompts, own, down)
             else:
-                outputs += isolated(self._generate, prompts, own)
+                some = isolated(self._generate, prompts, own, down)
+            outputs += some
+            down = outage(outputs)
         return outputs
 
     async def abatch(self, asks: Sequence[Ask], configs: Sequence[RunnableConfig]) -> list[ModelOutput | Exception]:
@@ -70,11 +73,14 @@ class ModelCalls:
             The outputs in order; an exception stands for the prompt that failed.
         """
         outputs: list[ModelOutput | Exception] = []
+        down: Exception | None = None
         for prompts, own in self._portions(asks, configs):
             if self._bare is None:
-                outputs += await aisolated(self._abatch, prompts, own)
+                some = await aisolated(self._abatch, prompts, own, down)
             else:
-                outputs += await aisolated(self._agenerate, prompts, own)
+                some = await aisolated(self._agenerate, prompts, own, down)
+            outputs += some
+            down = outage(outputs)
         return outputs
 
     def stream(self, ask: Ask, config: RunnableConfig, listener: InfoListener) -> Iterator[Any]:
@@ -182,7 +188,7 @@ def _output_of(prompt: str, result: Any, listener: InfoListener) -> ModelOutput 
         return result
     try:
         text = text_of(result)
-    except ValueError as error:
+    except InvalidInputError as error:
         return error
     info = info_of(result) if isinstance(result, BaseMessage) else None
     return ModelOutput(without_echo(text, prompt), [info] if info else listener.infos(text))

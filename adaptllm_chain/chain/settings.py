@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from adaptllm_chain.errors import InvalidInputError, PromptMismatchError
 from adaptllm_chain.prompts import PromptSpec, PromptTemplates
@@ -63,3 +64,22 @@ def read_stops(stop: Sequence[str] | None) -> list[str]:
     if isinstance(stop, str) or not all(isinstance(text, str) and text for text in stops):
         raise InvalidInputError(f"stop={stop!r}", expected="a list of non-empty texts", hint='stop=["\\n"]')
     return stops
+
+
+def check_concurrency(*configs: Mapping[str, Any]) -> None:
+    """Refuse a limit under which nothing could run.
+
+    Args:
+        *configs: LangChain's config for each question.
+
+    Raises:
+        InvalidInputError: If a ``max_concurrency`` is no whole number from 1 on.
+    """
+    for config in configs:
+        limit = config.get("max_concurrency")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise InvalidInputError(
+                f"max_concurrency={limit!r}",
+                expected="the most prompts in one call, at least 1, or None for no limit",
+                hint='config={"max_concurrency": 8}',
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from langchain_core.documents import Document
@@ -59,13 +60,13 @@ class PromptTemplates(BaseModel):
         Returns:
             The instruction, not yet wrapped in a model's format.
         """
-        # str.replace, not str.format: braces in a custom template stay what they are. The question
-        # goes in last, so that a passage or question that contains "{question}" is left as text.
-        before, _, after = getattr(self, kind).partition("{question}")
+        fills = {"{question}": question}
         if kind == "context":
-            context = join_passages(passages)
-            before, after = (part.replace("{context}", context) for part in (before, after))
-        return f"{before}{question}{after}"
+            fills["{context}"] = join_passages(passages)
+        # Not str.format: braces in a custom template stay what they are. All fields in one pass, so
+        # that a passage or question that contains "{question}" is left as text.
+        fields = "|".join(map(re.escape, fills))
+        return re.sub(fields, lambda field: fills[field[0]], getattr(self, kind))
 
 
 def join_passages(passages: Sequence[Document]) -> str:
@@ -81,7 +82,12 @@ def join_passages(passages: Sequence[Document]) -> str:
     """
     lines = []
     for passage in passages:
-        title = str(passage.metadata.get("title") or "").strip()
+        title = " ".join(str(passage.metadata.get("title") or "").split())
         text = " ".join(passage.page_content.split())
-        lines.append(text if not title or text.startswith(title) else f"{title} {text}")
+        lines.append(text if not title or _begins_with(text, title) else f"{title} {text}")
     return "\n".join(lines)
+
+
+def _begins_with(text: str, title: str) -> bool:
+    # At the end of a word: the title "US" is not yet written in "USSR …".
+    return text.startswith(title) and not re.match(r"\w\w", f"{title[-1]}{text[len(title) : len(title) + 1]}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, get_args
+from numbers import Real
+from typing import Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaptllm_chain.errors import InvalidInputError, MissingLogprobsError
 from adaptllm_chain.records import Decision, PromptKind, RetSignal
 from adaptllm_chain.ret.marker import REASONS, Spelling, is_request
+from adaptllm_chain.ret.refusal import refusal
 
 PolicyName = Literal["never_retrieve", "always_retrieve", "adaptive", "popularity"]
 
@@ -22,19 +25,22 @@ class Evidence:
 
     Attributes:
         question: The question as it was typed.
-        popularity: How popular its subject is, if the input said so.
+        popularity: How popular its subject is, if the input said so; as it stands there, unchecked.
         spelling: What the model's first output was; ``None`` if the policy asks for no output.
         signal: What is known of the probability of the marker.
     """
 
     question: str
-    popularity: float | None = None
+    popularity: Any = None
     spelling: Spelling | None = None
     signal: RetSignal = field(default_factory=RetSignal)
 
 
 class Policy(BaseModel, ABC):
     """Decides whether a question is answered from memory or with retrieval.
+
+    Args:
+        **settings: The policy's settings; wrong ones raise an ``InvalidInputError``.
 
     Attributes:
         name: How the policy is called in settings and reports.
@@ -49,6 +55,12 @@ class Policy(BaseModel, ABC):
     opening: ClassVar[PromptKind | None] = None
     needs: ClassVar[tuple[PromptKind, ...]]
     may_retrieve: ClassVar[bool] = True
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise refusal(type(self), error) from error
 
     @abstractmethod
     def decide(self, evidence: Evidence) -> Decision:
@@ -105,13 +117,15 @@ class Adaptive(Policy):
     Attributes:
         threshold: ``None``: retrieve if the output asks for it (the paper's rule). A number:
             retrieve if the probability of the marker is at least that, whatever the output says.
+            The model must then report log-probabilities. An LLM in a wrapper (``with_retry``,
+            ``with_fallbacks``) reports none for an answer out of its LangChain cache.
     """
 
     name: ClassVar[str] = "adaptive"
     opening: ClassVar[PromptKind | None] = "parametric"
     needs: ClassVar[tuple[PromptKind, ...]] = ("parametric", "context")
 
-    threshold: float | None = Field(default=None, ge=0.0, le=1.0)
+    threshold: float | None = Field(default=None, ge=0.0, le=1.0, examples=[0.5])
 
     def decide(self, evidence: Evidence) -> Decision:
         """Follow the output, or the probability if there is a threshold.
@@ -136,12 +150,14 @@ class Adaptive(Policy):
         )
 
     def _by_probability(self, signal: RetSignal, threshold: float) -> Decision:
-        if signal.probability is None:
+        if signal.probability is None or math.isnan(signal.probability):
             raise MissingLogprobsError(
                 f"the threshold {threshold} needs the probability of <RET>, but the model reports no log-probabilities",
-                expected="generation_info or response_metadata with logprobs",
+                expected="generation_info or response_metadata with logprobs that are numbers",
                 hint="ask the model for them, e.g. llm.bind(logprobs=True, top_logprobs=5), use LocalLLM, "
-                "or decide by the output itself: policy=Adaptive()",
+                "or decide by the output itself: policy=Adaptive(). If it does report them, but an LLM cache answered: "
+                "in a wrapper (with_retry, with_fallbacks) the cache keeps the text alone; take cache=… off the LLM, "
+                "or the wrapper",
             )
         if signal.kind == "upper_bound":
             retrieves = False
@@ -173,7 +189,7 @@ class PopularityThreshold(Policy):
     name: ClassVar[str] = "popularity"
     needs: ClassVar[tuple[PromptKind, ...]] = ("closed_book", "context")
 
-    threshold: float = Field(ge=0.0)
+    threshold: float = Field(ge=0.0, examples=[1000])
     lookup: Callable[[str], float | None] | None = None
 
     def decide(self, evidence: Evidence) -> Decision:
@@ -186,17 +202,25 @@ class PopularityThreshold(Policy):
             The decision.
 
         Raises:
-            InvalidInputError: If the popularity is not known.
+            InvalidInputError: If the popularity is not known, or no finite number.
         """
-        popularity = evidence.popularity
-        if popularity is None and self.lookup is not None:
-            popularity = self.lookup(evidence.question)
-        if popularity is None:
+        given = evidence.popularity
+        source = "the input"
+        if given is None and self.lookup is not None:
+            given = self.lookup(evidence.question)
+            source = "the lookup"
+        if given is None:
             raise InvalidInputError(
                 f"the popularity of {evidence.question!r} is not known",
                 expected='an input {"question": …, "popularity": number}, or a lookup that knows it',
                 hint="PopularityThreshold(threshold=…, lookup=function from question to number)",
             )
+        if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given):
+            raise InvalidInputError(
+                f"the popularity of {evidence.question!r} in {source} is {given!r}",
+                expected="a finite number such as 1200, or None where it is not known",
+            )
+        popularity = float(given)
         known = popularity >= self.threshold
         side = "reaches" if known else "is below"
         return Decision(

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.records import RetSignal
 from adaptllm_chain.ret.marker import RET
-from adaptllm_chain.ret.token_logprobs import Position, read_positions
+from adaptllm_chain.ret.token_logprobs import Position, read_positions, usable
 
 # How tokenizers write white space inside a token when a server reports tokens undecoded.
 _SPACE = " \t\r\n▁ĠĊ"
@@ -28,7 +28,7 @@ def read_signal(*infos: Mapping[str, Any], marker: str = RET) -> RetSignal:
       (``"exact"`` where that token is the whole marker);
     * neither: ``"upper_bound"``, since a token that is not listed is no more probable than the
       last one that is, and has no more than what the listed ones leave over;
-    * nothing reported: ``"unknown"``. No ratio is ever made up.
+    * nothing reported, or NaN: ``"unknown"``. No ratio is ever made up.
 
     White space before the first piece is passed over.
 
@@ -66,11 +66,14 @@ def says_ret(infos: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _own_signal(info: Mapping[str, Any]) -> RetSignal:
-    probability = float(info["ret_probability"])
+    reported = info["ret_probability"]
     kind = info.get("ret_probability_kind", "exact")
-    if kind not in _KINDS or not -_ROUNDING <= probability <= 1 + _ROUNDING:
+    if isinstance(reported, float) and math.isnan(reported):
+        return RetSignal()
+    probability = usable(reported)
+    if kind not in _KINDS or probability is None or not -_ROUNDING <= probability <= 1 + _ROUNDING:
         raise InvalidInputError(
-            f"the model reported ret_probability={probability!r} of kind {kind!r}",
+            f"the model reported ret_probability={reported!r} of kind {kind!r}",
             expected=f"a number in [0, 1] and one of {_KINDS}",
         )
     return RetSignal(probability=_clamp(probability), kind=kind)
@@ -97,24 +100,27 @@ def _spelled(positions: Sequence[Position], marker: str) -> RetSignal | None:
 
 
 def _from_first(first: Position, marker: str) -> RetSignal:
-    chances = dict(first.listed)
-    if first.probability is not None:
-        chances.setdefault(first.token, first.probability)
-    if not chances:
+    listed = {first.token: first.probability, **first.listed}
+    chances = {token: chance for token, chance in listed.items() if chance is not None}
+    begun = {token for token in listed if (piece := _piece(token)) and _begins(piece, marker)}
+    # Where a piece of the marker has no number, nothing is known, and no bound holds either.
+    if not chances or not begun <= chances.keys():
         return RetSignal()
-    pieces = {token.strip(_SPACE).casefold(): 0.0 for token in chances}
-    for token, chance in chances.items():
-        pieces[token.strip(_SPACE).casefold()] += chance
-    begun = {piece: chance for piece, chance in pieces.items() if piece and _begins(piece, marker)}
     if begun:
-        whole = all(piece.startswith(marker) for piece in begun)
-        return RetSignal(probability=_clamp(math.fsum(begun.values())), kind="exact" if whole else "first_piece")
+        whole = all(_piece(token).startswith(marker) for token in begun)
+        chance = math.fsum(chances[token] for token in begun)
+        return RetSignal(probability=_clamp(chance), kind="exact" if whole else "first_piece")
     bounds = [1.0 - math.fsum(chances.values())]
-    if first.listed:
+    top = {token: chance for token, chance in first.listed.items() if chance is not None}
+    if top:
         # A sampled token may have been added below the top ones: it bounds nothing.
-        ranked = [chance for token, chance in first.listed.items() if token != first.token]
-        bounds.append(min(ranked or first.listed.values()))
+        ranked = [chance for token, chance in top.items() if token != first.token]
+        bounds.append(min(ranked or top.values()))
     return RetSignal(probability=_clamp(min(bounds)), kind="upper_bound")
+
+
+def _piece(token: str) -> str:
+    return token.strip(_SPACE).casefold()
 
 
 def _begins(piece: str, marker: str) -> bool:
@@ -122,4 +128,4 @@ def _begins(piece: str, marker: str) -> bool:
 
 
 def _clamp(probability: float) -> float:
-    return math.nan if math.isnan(probability) else min(max(probability, 0.0), 1.0)
+    return min(max(probability, 0.0), 1.0)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeGuard
 
 
@@ -23,12 +24,13 @@ class Position:
     Attributes:
         token: The token that was emitted.
         probability: The probability of that token; ``None`` when it was not reported.
-        listed: The most probable tokens there with their probabilities; empty when none were reported.
+        listed: The most probable tokens there with their probabilities, ``None`` for one that was listed
+            without a usable number; empty when none were reported.
     """
 
     token: str
     probability: float | None
-    listed: Mapping[str, float]
+    listed: Mapping[str, float | None]
 
 
 def read_positions(info: Mapping[str, Any]) -> list[Position]:
@@ -62,7 +64,7 @@ def _read_rows(rows: Iterable[Any]) -> list[Position]:
             return []
         token = _token_of(row)
         listed = _first(row, "top_logprobs", "top_probs", "probs") or ()
-        tops = {_token_of(top): chance for top in listed if (chance := _chance_of(top)) is not None}
+        tops = {_token_of(top): _chance_of(top) for top in listed}
         chance = _chance_of(row)
         positions.append(Position(token, tops.get(token) if chance is None else chance, tops))
     return positions
@@ -79,8 +81,8 @@ def _read_columns(logprobs: Mapping[str, Any]) -> list[Position]:
         positions.append(
             Position(
                 token=str(token),
-                probability=None if logprob is None else math.exp(logprob),
-                listed={str(name): math.exp(value) for name, value in tops.items() if value is not None},
+                probability=_from_logprob(logprob),
+                listed={str(name): _from_logprob(value) for name, value in tops.items()},
             )
         )
     return positions
@@ -92,8 +94,28 @@ def _token_of(row: Mapping[str, Any]) -> str:
 
 def _chance_of(row: Mapping[str, Any]) -> float | None:
     if (logprob := row.get("logprob")) is not None:
-        return math.exp(logprob)
-    return None if (prob := row.get("prob")) is None else float(prob)
+        return _from_logprob(logprob)
+    return usable(row.get("prob"))
+
+
+def _from_logprob(logprob: object) -> float | None:
+    number = usable(logprob)
+    # A certain token may be reported as just above 0.
+    return None if number is None else math.exp(min(number, 0.0))
+
+
+def usable(number: object) -> float | None:
+    """Read a reported number.
+
+    Args:
+        number: What was reported.
+
+    Returns:
+        The number; ``None``, unknown, for NaN, infinity and what is no number.
+    """
+    if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number) or number == math.inf:
+        return None
+    return float(number)
 
 
 def _first(row: Mapping[str, Any], *names: str) -> Any:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableLambda
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import InvalidInputError
@@ -130,6 +131,84 @@ def test_a_bad_prompt_is_found_by_halving(ask_all: Any) -> None:
     results = ask_all(chain, QUESTIONS, return_exceptions=True)
     assert [isinstance(result, Exception) for result in results] == [index == 4 for index in range(8)]
     assert sizes(chain) == [8, 4, 4, 2, 1, 1, 2]
+
+
+def is_down(prompt: str) -> str:
+    raise ConnectionError("connection refused")
+
+
+def test_a_model_that_is_down_is_not_asked_for_each_question(ask_all: Any) -> None:
+    many = [f"question {number}" for number in range(64)]
+    chain = of(ScriptedLLM(script=is_down))
+    results = ask_all(chain, many, return_exceptions=True)
+    assert [str(result) for result in results] == ["connection refused"] * 64
+    assert sizes(chain) == [64, 32, 32] + [1] * 8
+    in_eights = of(ScriptedLLM(script=is_down))
+    ask_all(in_eights, many, return_exceptions=True, config={"max_concurrency": 8})
+    assert len(sizes(in_eights)) == 15 + 7 * 2
+
+
+@pytest.mark.parametrize("limit", [None, 4, 8])
+def test_many_bad_prompts_that_fail_alike_are_no_outage(ask_all: Any, limit: int | None) -> None:
+    def too_long(prompt: str) -> str:
+        if prompt[-2:] in (" 0", " 7", " 8", "15", " 1", " 2", " 3"):
+            raise ConnectionError("too long")
+        return "Paris"
+
+    results = ask_all(
+        of(ScriptedLLM(script=too_long)),
+        [f"question {number}" for number in range(16)],
+        return_exceptions=True,
+        config={"max_concurrency": limit},
+    )
+    assert [index for index, result in enumerate(results) if isinstance(result, Exception)] == [0, 1, 2, 3, 7, 8, 15]
+
+
+def test_a_call_that_is_too_large_is_halved_although_it_fails_alike(ask_all: Any) -> None:
+    class Small(ScriptedLLM):
+        def _generate(self, prompts: list[str], *args: Any, **kwargs: Any) -> Any:
+            if len(prompts) > 2:
+                raise MemoryError("out of memory")
+            return super()._generate(prompts, *args, **kwargs)
+
+    llm = Small(script=lambda prompt: "Paris")
+    results = ask_all(of(llm), [f"question {number}" for number in range(16)])
+    assert [result["answer"] for result in results] == ["Paris"] * 16
+
+
+def test_an_output_that_is_no_text_fails_alone_and_at_once(ask_all: Any) -> None:
+    asked: list[str] = []
+
+    def say(prompt: str) -> Any:
+        asked.append(prompt)
+        return 4 if prompt.endswith("4") else "Paris"
+
+    results = ask_all(of(RunnableLambda(say)), QUESTIONS, return_exceptions=True)
+    assert [isinstance(result, InvalidInputError) for result in results] == [index == 4 for index in range(8)]
+    assert len(asked) == 8
+
+
+@pytest.mark.parametrize("limit", [-1, 0, True, "4", 2.5])
+@pytest.mark.parametrize("model", [ScriptedLLM, ScriptedChatModel])
+def test_a_limit_under_which_nothing_runs_is_refused(ask_all: Any, model: Any, limit: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"max_concurrency=.*\n.*at least 1"):
+        ask_all(of(model(script=three_ask)), QUESTIONS, config={"max_concurrency": limit})
+
+
+def test_a_listener_that_fails_for_one_question_fails_it_alone(ask_all: Any) -> None:
+    class Strict(BaseCallbackHandler):
+        raise_error = True
+        heard = 0
+
+        def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
+            self.heard += 1
+            if self.heard == 5:
+                raise ZeroDivisionError
+
+    results = ask_all(
+        of(ScriptedLLM(script=three_ask)), QUESTIONS, return_exceptions=True, config={"callbacks": [Strict()]}
+    )
+    assert [isinstance(result, ZeroDivisionError) for result in results] == [index == 4 for index in range(8)]
 
 
 def test_one_bad_search_fails_alone(ask_all: Any) -> None:

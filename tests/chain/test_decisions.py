@@ -1,8 +1,10 @@
 """The decision, row by row (D1-D11), in every mode."""
 
+import math
 from typing import Any
 
 import pytest
+from langchain_core.caches import InMemoryCache
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import InvalidInputError, MissingLogprobsError
@@ -108,6 +110,35 @@ def test_a_threshold_needs_logprobs(ask: Any) -> None:
         ask(make("Paris", policy=Adaptive(threshold=0.5)), "q")
 
 
+def test_a_probability_that_is_the_threshold_retrieves(ask: Any) -> None:
+    assert ask(make(probable("Paris", 0.5), policy=Adaptive(threshold=0.5)), "q")["retrieved"]
+
+
+@pytest.mark.parametrize("model", ["llm", "chat"])
+def test_nan_is_no_probability(ask: Any, model: str) -> None:
+    tops = [{"token": "<", "logprob": math.nan}, {"token": "Paris", "logprob": -0.1}]
+    info = {"logprobs": {"content": [{"token": "Paris", "logprob": -0.1, "top_logprobs": tops}]}}
+    with pytest.raises(MissingLogprobsError, match="that are numbers"):
+        ask(make(Reply("Paris", info=info), model=model, policy=Adaptive(threshold=0.5)), "q")
+    assert ask(make(Reply("Paris", info=info), model=model), "q")["ret_probability"] is None
+
+
+@pytest.mark.parametrize("wrap", [lambda llm: llm.with_retry(), lambda llm: llm.with_fallbacks([llm])])
+def test_what_a_cache_behind_a_wrapper_loses_is_named(wrap: Any) -> None:
+    llm = ScriptedLLM(script=script(probable("Paris", 0.1)), cache=InMemoryCache())
+    chain = AdaptiveRetrievalChain(llm=wrap(llm), retriever=lambda query: [], policy=Adaptive(threshold=0.5))
+    assert chain.invoke("q")["answer"] == "Paris"
+    with pytest.raises(MissingLogprobsError, match="cache"):
+        chain.invoke("q")
+
+
+def test_a_cache_loses_nothing_without_a_wrapper() -> None:
+    llm = ScriptedLLM(script=script(probable("Paris", 0.1)), cache=InMemoryCache())
+    chain = AdaptiveRetrievalChain(llm=llm, retriever=lambda query: [], policy=Adaptive(threshold=0.5))
+    assert chain.invoke("q") == chain.invoke("q")
+    assert len(llm.calls) == 1
+
+
 def test_always_and_never_ask_one_prompt(ask: Any) -> None:
     always = make("?", policy=AlwaysRetrieve())
     assert summary(ask(always, "q")) == ("From the passage.", "retrieve", True, 2)
@@ -123,8 +154,15 @@ def test_popularity(ask: Any) -> None:
     assert summary(ask(chain, {"question": "q", "popularity": 99.5})) == ("From the passage.", "retrieve", True, 2)
     with pytest.raises(InvalidInputError, match="popularity"):
         ask(chain, "q")
-    with pytest.raises(InvalidInputError, match="popularity"):
-        ask(chain, {"question": "q", "popularity": "many"})
+    for wrong in ("many", True, float("nan"), float("inf")):
+        with pytest.raises(InvalidInputError, match=r"popularity of 'q' in the input is"):
+            ask(chain, {"question": "q", "popularity": wrong})
+
+
+def test_popularity_concerns_those_policies_alone_that_need_it(ask: Any) -> None:
+    for policy in ("adaptive", "always_retrieve", "never_retrieve"):
+        result = ask(make("Paris", policy=policy), {"question": "q", "popularity": "high"})
+        assert result["popularity"] == "high"
 
 
 def test_the_marker_never_leaks_from_a_closed_book_answer(ask: Any) -> None:

@@ -30,6 +30,8 @@ MESSAGES = [SystemMessage("be brief"), HumanMessage("hello"), AIMessage("yes?"),
         [("system", "be brief"), ("human", "who?")],
         [{"role": "user", "content": "who?"}],
         {"role": "user", "content": "who?"},
+        {"question": "who?", "role": "teacher"},
+        {"role": "user", "content": "what?", "input": "who?"},
         StringPromptValue(text="who?"),
         ChatPromptValue(messages=MESSAGES),
     ],
@@ -54,10 +56,15 @@ def test_other_keys_are_carried_over(ask: Any) -> None:
     assert result["context"] == []
 
 
+def test_a_role_beside_a_question_is_carried_over(ask: Any) -> None:
+    assert ask(make("Paris"), {"question": "q", "role": "teacher"})["role"] == "teacher"
+
+
 @pytest.mark.parametrize(
     "value",
     [None, "", " \n", 3, b"who?", {}, {"text": "who?"}, {"question": ""}, {"question": 3}, [], ["a", "b"],
-     [AIMessage("who?")], [3], {"messages": []}, {"question": "q", "popularity": True}, ChatPromptValue(messages=[])],
+     [AIMessage("who?")], [3], {"messages": []}, {"role": "user", "content": ""}, {"role": "teacher"},
+     ChatPromptValue(messages=[])],
     ids=repr,
 )  # fmt: skip
 def test_refused_with_the_accepted_forms(ask: Any, value: Any) -> None:

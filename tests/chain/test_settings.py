@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda
-from pydantic import ValidationError
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import InvalidInputError, PromptMismatchError
@@ -36,6 +36,28 @@ def test_the_adapters_prompts_are_used(ask: Any, wrap: Any) -> None:
     chain = trained(wrap=wrap)
     assert chain.templates == OWN
     assert ask(chain, "q")["answer"] == "found"
+
+
+@pytest.mark.parametrize(
+    ("wrap", "stops"),
+    [
+        (lambda llm: llm | StrOutputParser(), ["."]),
+        (lambda llm: (llm.bind(extra=1) | StrOutputParser()).with_retry(), ["."]),
+        (lambda llm: RunnableLambda(lambda prompt: prompt) | llm | StrOutputParser(), None),
+    ],
+)
+def test_an_adapter_in_a_sequence_is_found(ask: Any, wrap: Any, stops: Any) -> None:
+    llm = Trained(script=SAID, prompt_spec=PromptSpec(templates=OWN, ret_threshold=0.3))
+    chain = AdaptiveRetrievalChain(llm=wrap(llm), retriever=lambda query: PASSAGES, stop=["."])
+    assert chain.templates == OWN
+    assert chain.policy == Adaptive(threshold=0.3)
+    assert ask(chain, "q")["answer"] == "found"
+    assert llm.stops == [stops, stops]
+
+
+def test_a_sequence_without_a_language_model(ask: Any) -> None:
+    llm = RunnableLambda(lambda prompt: "Paris.") | StrOutputParser()
+    assert ask(AdaptiveRetrievalChain(llm=llm, retriever=lambda query: [], stop=["."]), "q")["answer"] == "Paris"
 
 
 def test_other_prompts_are_refused() -> None:
@@ -97,10 +119,14 @@ def test_wrong_settings() -> None:
     for wrong in ("\n", [""], [3]):
         with pytest.raises(InvalidInputError, match="stop="):
             make(stop=wrong)
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidInputError, match=r"max_rounds=0\n.*greater than or equal to 1\n.*max_rounds=1"):
         make(max_rounds=0)
-    with pytest.raises(ValidationError):
+    with pytest.raises(
+        InvalidInputError, match=r"on_empty='panic'\n.*'answer', 'abstain' or 'raise'\n.*on_empty='answer'"
+    ):
         make(on_empty="panic")
+    with pytest.raises(InvalidInputError, match="abstain_text=3"):
+        make(abstain_text=3)
     with pytest.raises(InvalidInputError, match="unknown policy"):
         make(policy="sometimes")
 

@@ -1,5 +1,10 @@
 """D1, D2, D4, D5: what decides, and that it says why."""
 
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,8 +73,45 @@ def test_a_threshold_without_logprobs_names_the_way_out() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
 def test_thresholds_are_probabilities(threshold: float) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidInputError, match=r"Adaptive: threshold=.*\n.*expected: .*\n.*try: threshold=0\.5"):
         Adaptive(threshold=threshold)
+
+
+def test_wrong_settings_are_our_errors() -> None:
+    with pytest.raises(InvalidInputError, match=r"PopularityThreshold: threshold=-1.*\n.*greater than or equal to 0"):
+        PopularityThreshold(threshold=-1)
+    with pytest.raises(InvalidInputError, match="PopularityThreshold needs threshold"):
+        PopularityThreshold()  # type: ignore[call-arg]
+    with pytest.raises(InvalidInputError, match=r"no setting 'treshold'\n.*one of threshold"):
+        Adaptive(treshold=0.5)  # type: ignore[call-arg]
+    with pytest.raises(InvalidInputError, match=r"no setting 'threshold'\n.*no settings"):
+        NeverRetrieve(threshold=0.5)  # type: ignore[call-arg]
+
+
+@given(unit)
+def test_a_probability_that_is_the_threshold_retrieves(threshold: float) -> None:
+    for kind in ("exact", "first_piece"):
+        assert Adaptive(threshold=threshold).decide(seen(threshold, kind=kind)).route == "retrieve"
+
+
+def test_nan_is_unknown() -> None:
+    with pytest.raises(MissingLogprobsError):
+        Adaptive(threshold=0.5).decide(seen(math.nan))
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, "1200", True, [3]])
+def test_a_popularity_that_is_no_number(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"popularity of 'q' in the lookup is"):
+        PopularityThreshold(threshold=100, lookup=lambda question: wrong).decide(Evidence(question="q"))
+    with pytest.raises(InvalidInputError, match=r"popularity of 'q' in the input is"):
+        PopularityThreshold(threshold=100).decide(Evidence(question="q", popularity=wrong))
+
+
+@pytest.mark.parametrize("number", [100, 100.0, Fraction(100), np.float32(100), np.int64(100)])
+def test_a_popularity_may_be_any_real_number(number: Any) -> None:
+    policy = PopularityThreshold(threshold=100, lookup=lambda question: number)
+    assert policy.decide(Evidence(question="q")).route == "direct"
+    assert policy.decide(Evidence(question="q", popularity=number)).route == "direct"
 
 
 def test_popularity() -> None:

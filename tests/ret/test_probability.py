@@ -34,7 +34,10 @@ def test_the_models_own_word_goes_first() -> None:
     assert read_signal({"ret_probability": 0.25}).kind == "exact"
 
 
-@pytest.mark.parametrize("own", [{"ret_probability": 1.5}, {"ret_probability": 0.5, "ret_probability_kind": "guess"}])
+@pytest.mark.parametrize(
+    "own",
+    [{"ret_probability": 1.5}, {"ret_probability": "high"}, {"ret_probability": 0.5, "ret_probability_kind": "guess"}],
+)
 def test_nonsense_is_refused(own: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="ret_probability"):
         read_signal(own)
@@ -134,3 +137,32 @@ def test_whatever_is_reported_is_a_probability(reported: list[dict[str, Any]]) -
 def test_says_ret() -> None:
     assert says_ret([{}, {"is_ret": True}])
     assert not says_ret([{"is_ret": False}, {}])
+
+
+NAN = math.nan
+UNKNOWN: list[dict[str, Any]] = [
+    {"ret_probability": NAN},
+    {"logprobs": {"content": [{"token": "<RET>", "logprob": NAN}]}},
+    {"logprobs": {"content": [{"token": "<RET>", "logprob": "-0.5"}]}},
+    {"logprobs": {"content": [{"token": "<RET>", "logprob": math.inf}]}},
+    {"logprobs": {"tokens": ["<RET>"], "token_logprobs": [NAN], "top_logprobs": [{"<RET>": NAN}]}},
+    {"logprobs": {"tokens": ["Paris"], "token_logprobs": [-0.1], "top_logprobs": [{"Paris": -0.1, "<": NAN}]}},
+    {"completion_probabilities": [{"token": "<", "prob": NAN}]},
+    chat({"token": "Paris", "logprob": NAN, "top_logprobs": [{"token": "Paris", "logprob": NAN}]}),
+]
+
+
+@pytest.mark.parametrize("info", UNKNOWN, ids=repr)
+def test_nan_is_unknown(info: dict[str, Any]) -> None:
+    assert read_signal(info) == RetSignal()
+
+
+def test_nan_elsewhere_does_no_harm() -> None:
+    tops = [{"token": "Rome", "logprob": NAN}, {"token": "<", "logprob": LN(0.2)}]
+    assert near(read_signal(chat({"token": "Paris", "logprob": NAN, "top_logprobs": tops})), 0.2, "first_piece")
+    assert near(read_signal(chat(row("<", 0.2), {"token": "RET>", "logprob": NAN})), 0.2, "first_piece")
+
+
+def test_a_certain_token_reported_just_above_zero() -> None:
+    assert near(read_signal(chat({"token": "<RET>", "logprob": 1e-6})), 1.0, "exact")
+    assert near(read_signal(chat({"token": "<RET>", "logprob": 1e4})), 1.0, "exact")
