@@ -57,7 +57,7 @@ adapter: $(VENV)/.setup-test ## train the shipped adapter again (about an hour o
 
 popqa: $(VENV)/.setup ## measure the shipped adapter on 500 PopQA questions (needs $(DATA))
 	$(BIN)/adaptllm evaluate --data $(DATA)/popqa_test_test.json --sample 500 --retriever given \
-		--max-new-tokens 24 --out runs/popqa-500
+		--max-new-tokens 24 --batch-size 16 --out runs/popqa-500
 
 clean: ## remove environments and caches, keep runs/
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

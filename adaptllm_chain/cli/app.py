@@ -10,6 +10,7 @@ from typing import Any
 
 from adaptllm_chain.cli import ask, demo, doctor, evaluate, index
 from adaptllm_chain.cli.console import note, tolerate_odd_characters
+from adaptllm_chain.cli.hints import in_options
 from adaptllm_chain.errors import AdaptLLMError
 
 # Each is a module with `add_parser(subparsers)` and `run(arguments) -> int`.
@@ -70,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(arguments.run(arguments))
         sys.stdout.flush()
     except AdaptLLMError as error:
-        note(f"adaptllm: {error}")
+        note(f"adaptllm: {in_options(error)}")
         return FAILED
     except KeyboardInterrupt:
         note("\nadaptllm: stopped")
@@ -79,4 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Python flushes stdout once more at exit, and would complain there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        note(f"adaptllm: {where}{error.strerror or error}")
+        return FAILED
     return code

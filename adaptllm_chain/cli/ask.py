@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adaptllm_chain.cli.options import add_decision_options, add_mode_options, add_model_options
+from adaptllm_chain.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -73,11 +74,13 @@ def run(arguments: argparse.Namespace, embedder: Embeddings | None = None) -> in
     from adaptllm_chain.cli.answering import answer_all
     from adaptllm_chain.cli.chain_loading import choose_policy, open_chain
     from adaptllm_chain.cli.display import JsonView, TextView
-    from adaptllm_chain.cli.questions import count_in_file, missing_popularity
+    from adaptllm_chain.cli.questions import count_in_file, missing_popularity, no_question
 
     choose_policy(arguments)
+    if not arguments.questions and arguments.file is None and sys.stdin is None:
+        raise InvalidInputError("there is no stdin to read questions from", expected="a question, or --file")
     total = _count(arguments, count_in_file)
-    talks = total is None and sys.stdin.isatty()
+    talks = total is None and arguments.file is None and sys.stdin.isatty()
     lacks_popularity = arguments.mode == "popularity" and arguments.popularity is None
     if lacks_popularity and (talks or not _may_bring_popularity(arguments)):
         raise missing_popularity()
@@ -92,6 +95,8 @@ def run(arguments: argparse.Namespace, embedder: Embeddings | None = None) -> in
         return _answer_one(arguments, chain, view)
     else:
         tally = answer_all(chain, _entries(arguments), view, batch_size=arguments.batch_size, total=total)
+    if arguments.file is not None and not tally.answered + tally.failed:
+        raise no_question(arguments.file)
     if tally.answered + tally.failed > 1:
         view.summary(tally)
     return 1 if tally.failed and not talks else 0
@@ -119,7 +124,7 @@ def _count(arguments: argparse.Namespace, count_in_file: Any) -> int | None:
     if not arguments.questions and arguments.file is None:
         return None
     in_file = count_in_file(arguments.file) if arguments.file is not None else 0
-    return len(arguments.questions) + int(in_file)
+    return None if in_file is None else len(arguments.questions) + int(in_file)
 
 
 def _may_bring_popularity(arguments: argparse.Namespace) -> bool:

@@ -6,17 +6,20 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
 
 from adaptllm_chain.cli.console import note, progress_bar
-from adaptllm_chain.cli.options import EMBEDDED
 from adaptllm_chain.errors import DataFileError, IndexFolderError
+from adaptllm_chain.llms.embedded import EMBEDDED
 
 _DEMO = Path(__file__).resolve().parents[1] / "demo"
 CORPUS = _DEMO / "corpus"
 QUESTIONS = _DEMO / "questions.txt"
+_STALE_S = 86_400
 
 
 def cache_folder() -> Path:
@@ -57,10 +60,14 @@ def ensure_bundled_index(embedder: Embeddings) -> Path:
         return folder
     # Made beside its place, so that two commands that are started together do not meet.
     staging = folder.with_name(f"{folder.name}.{os.getpid()}")
+    _remove_stale(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(staging, ignore_errors=True)
         index_bundled(staging, embedder)
+        if _is_good(folder, embedder):  # another command was quicker
+            shutil.rmtree(staging, ignore_errors=True)
+            return folder
         shutil.rmtree(folder, ignore_errors=True)
         staging.rename(folder)
     except OSError as error:
@@ -73,6 +80,28 @@ def ensure_bundled_index(embedder: Embeddings) -> Path:
         return folder
     note(f"indexed the bundled corpus into {folder}")
     return folder
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove what commands left that were killed: their number is that of no process, or they are a day old."""
+    for other in folder.parent.glob("demo-*.*"):
+        number = other.name.split(".")[1]
+        with suppress(OSError):
+            old = time.time() - other.stat().st_mtime > _STALE_S
+            if number.isdecimal() and (old or not _runs(int(number))):
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    if os.name != "posix":  # elsewhere os.kill ends a process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def index_bundled(out: Path, embedder: Embeddings) -> None:

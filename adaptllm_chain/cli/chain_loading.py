@@ -12,8 +12,8 @@ from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.cli import embedder_loading, model_loading
 from adaptllm_chain.cli.bundled import ensure_bundled_index
 from adaptllm_chain.cli.console import note
-from adaptllm_chain.cli.options import EMBEDDED
 from adaptllm_chain.errors import InvalidInputError
+from adaptllm_chain.llms.embedded import EMBEDDED
 from adaptllm_chain.ret import Adaptive, AlwaysRetrieve, NeverRetrieve, Policy, PopularityThreshold
 from adaptllm_chain.retrieval.folder import read_manifest
 

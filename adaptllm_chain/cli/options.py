@@ -6,7 +6,8 @@ import argparse
 import math
 from typing import Literal
 
-EMBEDDED = "embedded"
+from adaptllm_chain.llms.embedded import EMBEDDED
+
 NONE = "none"
 MODES = ("never_retrieve", "always_retrieve", "adaptive", "popularity")
 ON_EMPTY = ("answer", "abstain", "raise")

