@@ -18,7 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -152,7 +152,7 @@ def read_rows(path: Path) -> list[Row]:
         raise DataFileError(
             f"there is no file {str(path)!r}",
             expected="the rows.jsonl of Algorithm 1",
-            hint="python training/algorithm1.py",
+            hint="python training/algorithm1.py --data FILE --out DIR, then --rows DIR/rows.jsonl",
         )
     rows = []
     with path.open(encoding="utf-8") as lines:
@@ -207,19 +207,23 @@ def select_rows(rows: Sequence[Row], recipe: Recipe) -> list[Row]:
         The rows, in a fixed order; known parametric rows may stand several times.
 
     Raises:
-        InvalidInputError: If nothing is left, or one class to be balanced is empty.
+        InvalidInputError: If a kind has no rows, or one class to be balanced is empty.
     """
     rng = random.Random(recipe.seed)
     kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in recipe.kinds}
+    if empty := [kind for kind, found in kinds.items() if not found]:
+        present = sorted({row["kind"] for row in rows})
+        raise InvalidInputError(
+            f"{recipe.rows} holds no row of kind {', '.join(empty)}, but the recipe trains on it",
+            expected=f"rows of the kinds {', '.join(recipe.kinds)}",
+            hint=f"--kinds {','.join(present)}; training/algorithm1.py writes closed_book rows with --closed-book-rows",
+        )
     for kind, most in recipe.max_rows.items():
         if len(kinds.get(kind, [])) > most:
             kinds[kind] = rng.sample(kinds[kind], most)
     if recipe.known_share is not None:
         kinds["parametric"] = _balance(kinds.get("parametric", []), recipe.known_share, rng)
-    chosen = [row for kind in recipe.kinds for row in kinds[kind]]
-    if not chosen:
-        raise InvalidInputError(f"no row of kind {', '.join(recipe.kinds)} in {recipe.rows}")
-    return chosen
+    return [row for kind in recipe.kinds for row in kinds[kind]]
 
 
 def _balance(rows: Sequence[Row], known_share: float, rng: random.Random) -> list[Row]:
@@ -440,8 +444,33 @@ def run(recipe: Recipe) -> dict[str, Any]:
         "versions": _versions(),
         "dev": dev_figures(llm, dev_side),
     }
+    write_whole(recipe.out / "README.md", model_card(recipe, spec, result))
     write_whole(result_file, json.dumps(result, indent=2) + "\n")
     return result
+
+
+def model_card(recipe: Recipe, spec: PromptSpec, result: Mapping[str, Any]) -> str:
+    """Write the card of an adapter: what it is, what it was trained with, what came out.
+
+    Args:
+        recipe: The recipe.
+        spec: What it was trained on.
+        result: What goes into ``result.json``.
+
+    Returns:
+        Markdown with the header that model hubs read.
+    """
+    figures = "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in result["dev"].items())
+    return (
+        f"---\nbase_model: {spec.base_model}\nlibrary_name: peft\ntags: [lora, adapt-llm, adaptive-retrieval]\n---\n\n"
+        f"# {recipe.out.name}\n\n"
+        f"A LoRA adapter for {spec.base_model}, trained with `training/sft.py` of adaptllm-chain as in "
+        '"When to Retrieve" (arXiv:2404.19705). It reads the prompts in `prompt_spec.json`: '
+        f"format {spec.format}, kinds {', '.join(spec.trained_on)}.\n\n"
+        f"Trained for {result['steps']} steps of {recipe.batch_size} rows ({result['rows']}; {result['rows_too_long']} "
+        f"too long), mean loss {result['train_loss']:.3f}. The rest stands in `recipe.yaml` and `result.json`.\n\n"
+        f"## On the questions kept out\n\n{figures}\n"
+    )
 
 
 def last_checkpoint(folder: Path) -> str | None:
@@ -532,8 +561,12 @@ def _overrides(arguments: argparse.Namespace) -> Iterator[tuple[str, Any]]:
                 value = yaml.safe_load(text)
             except yaml.YAMLError as error:
                 raise InvalidInputError(f"--{name.replace('_', '-')} {text!r} cannot be read: {error}") from error
+            if field.annotation is Path:
+                value = text
+            elif get_origin(field.annotation) is tuple and isinstance(value, str):
+                value = [part.strip() for part in value.split(",")]
             # YAML 1.1 reads 3e-4 as a text; pydantic turns it into the number that is meant.
-            yield name, value if field.annotation is not Path else text
+            yield name, value
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -51,7 +51,8 @@ class AdaptiveRetrievalChain(DrivenRunnable):
             gets other passages, searched for with the words of the best ones before.
         on_empty: What to do when retrieval brings nothing, or the model goes on asking: ``"answer"`` from
             memory, ``"abstain"``, or ``"raise"`` an ``EmptyRetrievalError``.
-        abstain_text: The answer when abstaining.
+        abstain_text: The answer when abstaining, or when the model asks for retrieval even with the prompt that
+            does not offer it.
         stop: Texts at which an answer ends; passed on to the model, and enforced if it ignores them.
             White space before an answer is taken off first.
         name: The name of the chain's runs in traces.

@@ -152,10 +152,11 @@ def plan_question(value: Any, rules: Rules) -> Plan:
     if retrieves:
         yield from _answer_from_passages(asked, rules, decision)
         return
-    yield Tell({"decision": decision, "context": []})
     # A threshold may overrule an output that is a request; then there is no answer in it yet.
     if spelling is None or is_request(spelling):
-        yield from _ask("closed_book", asked, rules)
+        yield from _answer_from_memory(asked, rules, decision)
+        return
+    yield Tell({"decision": decision, "context": []})
     yield Rest()
 
 
@@ -211,16 +212,30 @@ def _fall_back(asked: Asked, rules: Rules, decision: Decision, problem: str) -> 
     if rules.on_empty == "raise":
         raise EmptyRetrievalError(
             f"{decision.reason}, but {problem}: {asked.question!r}",
-            expected="at least one passage that the model can answer from",
-            hint='add passages, or on_empty="answer" or "abstain"',
+            expected="a search that brings a passage which the model can answer from",
+            hint='on_empty="answer" or "abstain", more passages (k, max_rounds), or more documents',
         )
-    outcome = "answered from memory" if rules.on_empty == "answer" else "abstained"
-    yield Tell({"decision": replace(decision, reason=f"{decision.reason}; {problem}: {outcome}"), "context": []})
     if rules.on_empty == "abstain":
-        yield Tell({"answer": rules.abstain_text})
+        yield from _abstain(rules, replace(decision, reason=f"{decision.reason}; {problem}: abstained"))
         return
-    yield from _ask("closed_book", asked, rules)
+    because = replace(decision, reason=f"{decision.reason}; {problem}: answered from memory")
+    yield from _answer_from_memory(asked, rules, because)
+
+
+def _answer_from_memory(asked: Asked, rules: Rules, decision: Decision) -> Plan:
+    _, spelling = yield from _ask("closed_book", asked, rules)
+    if spelling in ("marker", "cut_off"):
+        # The marker must not leak, and without it nothing is left that could pass for an answer.
+        problem = "the model asked for retrieval even with the closed-book prompt: abstained"
+        yield from _abstain(rules, replace(decision, reason=f"{decision.reason}; {problem}"))
+        return
+    yield Tell({"decision": decision, "context": []})
     yield Rest()
+
+
+def _abstain(rules: Rules, decision: Decision) -> Plan:
+    yield Tell({"decision": decision, "context": []})
+    yield Tell({"answer": rules.abstain_text})
 
 
 def _key(passage: Document) -> tuple[str, str]:

@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "evaluate",
         help="measure accuracy and retrieval share on a data file",
-        description="Asks every question of a file in every mode and prints accuracy and retrieval share with 95 %% "
+        description="Asks every question of a file in every mode and prints accuracy and retrieval share with 95 % "
         "intervals. Predictions are kept while it runs: the same command again resumes a killed run.",
     )
     parser.add_argument("--data", required=True, action="append", type=Path, metavar="FILE", help="repeatable")
@@ -74,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         from adaptllm_chain.retrieval import GivenPassagesRetriever
 
         retriever: Any = GivenPassagesRetriever.from_questions(questions, source=arguments.retriever, k=arguments.k)
+        _check_passages(arguments.retriever, [bool(retriever.passages.get(row.text)) for row in questions])
     else:
         arguments.index = Path(arguments.retriever)
         retriever = open_retriever(arguments)
@@ -160,6 +161,21 @@ def _check_retriever(name: str) -> None:
             expected="given, gold, or the folder of an index",
             hint="adaptllm index PATH… --out DIR, then --retriever DIR",
         )
+
+
+def _check_passages(source: str, found: list[bool]) -> None:
+    """Refuse to measure retrieval on a file that brings no passages, and say where some are missing."""
+    from adaptllm_chain.cli.console import note
+
+    other = "gold" if source == "given" else "given"
+    if not any(found):
+        raise InvalidInputError(
+            f"--retriever {source}: the file holds no {source} passage for any of {len(found)} questions",
+            expected=f"a file with {source} passages",
+            hint=f"--retriever {other}, or --retriever with the folder of an index",
+        )
+    if not all(found):
+        note(f"{found.count(False)} of {len(found)} questions have no {source} passage: their searches bring nothing")
 
 
 def _modes(text: str) -> tuple[str, ...]:

@@ -30,8 +30,10 @@ def test_d10_raise(ask: Any) -> None:
         ask(make(found=[], on_empty="raise"), "who?")
 
 
-def test_an_answer_from_memory_that_is_a_request_is_empty(ask: Any) -> None:
-    assert ask(make(script("<RET>", memory="<RET> please"), found=[]), "q")["answer"] == ""
+def test_a_request_instead_of_an_answer_from_memory_is_an_abstention(ask: Any) -> None:
+    result = ask(make(script("<RET>", memory="<RET> please"), found=[], abstain_text="Pass."), "q")
+    assert result["answer"] == "Pass."
+    assert result["decision"].reason.endswith("asked for retrieval even with the closed-book prompt: abstained")
 
 
 @pytest.mark.parametrize("again", ["<RET>", "\n<ret>.", "<RET"])

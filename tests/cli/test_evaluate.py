@@ -109,6 +109,19 @@ def test_a_mode_without_its_threshold_is_found_before_anything_runs(
     assert llm.calls == []
 
 
+def test_a_file_without_passages_is_refused_where_they_are_missing_noted(
+    data: Path, llm: ScriptedLLM, tmp_path: Path, capsys
+) -> None:
+    command = ["evaluate", "--data", str(data), "--out", str(tmp_path / "out")]
+    assert main([*command, "--retriever", "gold"]) == 2
+    assert "--retriever given" in capsys.readouterr().err
+    rows = json.loads(data.read_text())
+    del rows["3"]["contriever_passage"]
+    data.write_text(json.dumps(rows))
+    assert main(command) == 0
+    assert "1 of 6 questions have no given passage" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["--retriever", "no-such-index"], "adaptllm index"), (["--modes", "popularity"], "threshold")],

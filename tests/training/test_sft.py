@@ -151,7 +151,7 @@ def test_balance_reaches_the_share_and_drops_nothing(known: int, unknown: int, s
 
 def test_balance_without_a_known_row_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="0 known"):
-        select_rows([row("u", "<RET>", label="unknown")], recipe(tmp_path, known_share=0.5))
+        select_rows([row("u", "<RET>", label="unknown")], recipe(tmp_path, known_share=0.5, kinds=["parametric"]))
 
 
 def test_no_question_stands_on_both_sides() -> None:
@@ -240,6 +240,10 @@ def test_killed_and_started_again_continues_t8(tiny_run) -> None:
     assert result["rows"] == expected["rows"]
     assert result["losses"][-1][1] == pytest.approx(expected["losses"][-1][1], rel=0.05, abs=0.02)
 
+    card = (out / "README.md").read_text()
+    assert f"{result['steps']} steps" in card
+    assert "More Information Needed" not in card
+
     # Finished: the same command again trains nothing and changes nothing.
     before = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
     subprocess.run(command, check=True, capture_output=True)
@@ -292,6 +296,12 @@ def test_a_start_that_fails_does_not_claim_the_folder(tiny_run, capsys, override
     assert main([*command[2:], *override]) == 2
     assert message in capsys.readouterr().err
     assert not (folder / "out" / "recipe.yaml").exists()
+
+
+def test_a_kind_without_rows_is_refused(tiny_run, capsys) -> None:
+    _, command = tiny_run
+    assert main([*command[2:], "--kinds", "parametric,closed_book"]) == 2
+    assert "--kinds parametric" in capsys.readouterr().err
 
 
 def test_rows_without_a_label_are_labelled_by_what_they_ask_for(tmp_path: Path) -> None:
