@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -132,6 +132,23 @@ class Journal:
         self._file.write(b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
         self._file.flush()
         os.fsync(self._file.fileno())
+
+    def check_order(self, done: Sequence[str], wanted: Sequence[str]) -> None:
+        """Make sure that the finished work is the beginning of the work that is asked for.
+
+        Args:
+            done: The identifiers in the journal, in order.
+            wanted: Those of this run, in order.
+
+        Raises:
+            JournalError: If they are others, or in another order.
+        """
+        if list(done) != list(wanted[: len(done)]):
+            raise JournalError(
+                f"{self.path} answers other questions, or these in another order",
+                expected="the questions of the run that is resumed",
+                hint="choose another output folder",
+            )
 
     def extend(self, rows: list[dict[str, Any]]) -> None:
         """Append rows and wait until they are on disk.

@@ -28,7 +28,7 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from tqdm import tqdm
 
-from adaptllm_chain.errors import AdaptLLMError, InvalidInputError, JournalError
+from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
 from adaptllm_chain.journal import Journal, write_whole
 from adaptllm_chain.metrics import is_known
 from adaptllm_chain.prompts import PromptTemplates
@@ -55,17 +55,9 @@ def ask_all(
 
     Returns:
         One answer a question, in order.
-
-    Raises:
-        JournalError: If the journal answers other questions.
     """
     answered = [answer["id"] for row in journal for answer in row["answers"]]
-    if answered != [question.id for question in questions[: len(answered)]]:
-        raise JournalError(
-            f"{journal.path} answers other questions, or these in another order",
-            expected="the questions of the run that is resumed",
-            hint="choose another output folder",
-        )
+    journal.check_order(answered, [question.id for question in questions])
     done = len(journal)
     with tqdm(total=len(questions), initial=min(done * chunk, len(questions)), unit="question", desc="asking") as bar:
         for start in range(done * chunk, len(questions), chunk):

@@ -9,7 +9,6 @@ from typing import Any, Self
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ConfigDict
 
-from adaptllm_chain.errors import JournalError
 from adaptllm_chain.journal import Journal
 from adaptllm_chain.records import AdaptiveAnswer, Question, Route
 
@@ -108,17 +107,9 @@ def predict(
 
     Returns:
         One prediction a question, in order. A question that fails has its error in its place.
-
-    Raises:
-        JournalError: If the journal answers other questions.
     """
     answered = [row["id"] for chunk_row in journal for row in chunk_row["predictions"]]
-    if answered != [question.id for question in questions[: len(answered)]]:
-        raise JournalError(
-            f"{journal.path} answers other questions, or these in another order",
-            expected="the questions of the run that is resumed",
-            hint="choose another output folder",
-        )
+    journal.check_order(answered, [question.id for question in questions])
     done = min(len(journal) * chunk, len(questions))
     if progress is not None and done:
         progress(done)

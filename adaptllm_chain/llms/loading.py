@@ -30,14 +30,10 @@ class LoadedModel:
     Attributes:
         model: A causal language model, in evaluation mode.
         tokenizer: Its tokenizer, padding left, with a pad token.
-        name: What was loaded, for traces and manifests.
-        adapter: The adapter's folder or hub name, if one was loaded.
     """
 
     model: Any
     tokenizer: Any
-    name: str
-    adapter: str | None
 
 
 def pick_device(device: str) -> str:
@@ -217,7 +213,7 @@ def load_model(
     model = load_base(base, dtype=dtype, device=device, load_in=load_in)
     tokenizer = load_tokenizer(base)
     if adapter is None:
-        return LoadedModel(model, tokenizer, base, None)
+        return LoadedModel(model, tokenizer)
     try:
         import peft
     except ImportError as error:
@@ -236,7 +232,7 @@ def load_model(
             expected="a folder with adapter_config.json and adapter_model.safetensors, or a name on the hub",
             hint="--adapter none asks the base model alone",
         ) from error
-    return LoadedModel(model.eval(), tokenizer, base, str(adapter))
+    return LoadedModel(model.eval(), tokenizer)
 
 
 def _source(base: str) -> tuple[str, dict[str, str]]:

@@ -134,7 +134,7 @@ class LocalLLM(BaseLLM):
             settings["format"] = format
         elif spec is None:
             settings["format"] = "chat" if loaded.tokenizer.chat_template else "plain"
-        name = loaded.name if loaded.adapter is None else f"{loaded.name} + {loaded.adapter}"
+        name = str(base) if adapter is None else f"{base} + {adapter}"
         return cls(model=loaded.model, tokenizer=loaded.tokenizer, model_name=name, prompt_spec=spec, **settings)
 
     @property

@@ -82,7 +82,8 @@ def test_ranking_against_the_never_mode() -> None:
     adaptive = [prediction(n, "x", p) for n, p in enumerate((0.1, 0.9, 0.5, 0.4))]
     # Pairs (wrong, right): .9 > .1, .9 > .5, .4 > .1, .4 < .5: three of four.
     assert summarise(adaptive, never).auc == pytest.approx(0.75)
-    assert summarise(adaptive, never[:1] * 0 + [n.model_copy(update={"answer": "y"}) for n in never]).auc is None
+    all_wrong = [row.model_copy(update={"answer": "y"}) for row in never]
+    assert summarise(adaptive, all_wrong).auc is None
 
 
 def test_no_predictions_is_an_error() -> None:
