@@ -7,10 +7,12 @@ is kept; where it is wrong, ``parametric prompt -> <RET>`` and ``context prompt 
 
 writes into the output folder:
 
-    answers.jsonl   the journal: what the base answered. A killed run resumes from it.
-    rows.jsonl      the training rows: prompt, completion, kind, label, question_id.
-    counts.json     questions and rows a class, and the settings they were made with.
+    answers.jsonl    the journal: what the base answered. A killed run resumes from it.
+    rows.jsonl       the training rows: prompt, completion, kind, label, question_id.
+    counts.json      questions and rows a class, and the settings they were made with.
 
+and, where asked for, ``samples.jsonl`` and ``passage_answers.jsonl`` (further journals), ``never_rows.jsonl``
+and ``always_rows.jsonl``. The answers are kept apart from the rows: another label or rule asks nothing again.
 Prompts are instructions; ``training/sft.py`` puts a model's format around them.
 """
 
@@ -20,127 +22,82 @@ import argparse
 import hashlib
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":
+    # ``python training/algorithm1.py`` puts training/ on the path, not the folder above it.
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from langchain_core.runnables import Runnable
 from tqdm import tqdm
 
 from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
 from adaptllm_chain.journal import Journal, write_whole
-from adaptllm_chain.metrics import is_known
 from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.qa_data import FORMATS, read_many
 from adaptllm_chain.records import Question
-from adaptllm_chain.ret.marker import RET
+from training.base_models import add_model_options, identity, load_model
+from training.labelling import (
+    Evidence,
+    Row,
+    adaptive_rows,
+    always_retrieve_row,
+    count,
+    never_retrieve_row,
+)
 
-Row = dict[str, str]
+Prompts = Sequence[tuple[str, str]]
 
 
 def ask_all(
-    llm: Runnable[Any, Any], questions: Sequence[Question], templates: PromptTemplates, journal: Journal, chunk: int
-) -> list[str]:
-    """Ask every question with no context, a chunk at a time.
+    llm: Runnable[Any, Any],
+    prompts: Prompts,
+    journal: Journal,
+    chunk: int,
+    *,
+    times: int = 1,
+    before_chunk: Callable[[int], None] = lambda _: None,
+    description: str = "asking",
+) -> list[list[str]]:
+    """Ask a model every prompt, a chunk at a time.
 
     A chunk is written whole or not at all, so a resumed run makes the same batches as an unbroken one.
 
     Args:
-        llm: The base model: any LangChain language model.
-        questions: The questions.
-        templates: The prompts; the closed-book one is used.
+        llm: Any LangChain language model.
+        prompts: The question's identifier and the prompt, for each.
         journal: Where finished chunks are kept; those it already holds are not asked again.
-        chunk: Questions a chunk.
+        chunk: Prompts a chunk.
+        times: How often each is asked, for a model that samples.
+        before_chunk: Called with a chunk's number before it is asked, such as to seed a sampler.
+        description: What the progress bar says.
 
     Returns:
-        One answer a question, in order.
+        ``times`` answers a prompt, in order.
     """
     answered = [answer["id"] for row in journal for answer in row["answers"]]
-    journal.check_order(answered, [question.id for question in questions])
+    journal.check_order(answered, [identifier for identifier, _ in prompts])
     done = len(journal)
-    with tqdm(total=len(questions), initial=min(done * chunk, len(questions)), unit="question", desc="asking") as bar:
-        for start in range(done * chunk, len(questions), chunk):
-            part = questions[start : start + chunk]
-            outputs = llm.batch([templates.render("closed_book", question.text) for question in part])
-            answers = [str(getattr(output, "text", output)) for output in outputs]
+    with tqdm(total=len(prompts), initial=min(done * chunk, len(prompts)), unit="question", desc=description) as bar:
+        for start in range(done * chunk, len(prompts), chunk):
+            part = prompts[start : start + chunk]
+            before_chunk(start // chunk)
+            outputs = llm.batch([prompt for _, prompt in part for _ in range(times)])
+            texts = [str(getattr(output, "text", output)) for output in outputs]
             journal.extend(
-                [{"answers": [{"id": q.id, "answer": a} for q, a in zip(part, answers, strict=True)]}],
+                [
+                    {
+                        "answers": [
+                            {"id": identifier, "answers": texts[at * times : (at + 1) * times]}
+                            for at, (identifier, _) in enumerate(part)
+                        ]
+                    }
+                ]
             )
             bar.update(len(part))
-    return [answer["answer"] for row in journal for answer in row["answers"]]
-
-
-def rows_of(
-    question: Question,
-    prediction: str,
-    templates: PromptTemplates,
-    *,
-    rule: str = "contains",
-    closed_book: bool = False,
-) -> Iterator[Row]:
-    """Make the training rows of one question (Algorithm 1, lines 4 to 13).
-
-    Args:
-        question: The question with its accepted answers.
-        prediction: What the base model answered with no context.
-        templates: The prompts.
-        rule: When a prediction is right: ``"contains"`` (the authors') or ``"exact_match"``.
-        closed_book: Add ``closed-book prompt -> answer``, the row of the never-retrieve model.
-
-    Yields:
-        Rows. A question without a gold passage gives no context row.
-    """
-    known = is_known(prediction, question.answers, rule=rule)
-    # Of several accepted answers, a known question is taught the one that the model itself gave.
-    said = [answer for answer in question.answers if is_known(prediction, [answer], rule=rule)]
-    answer = said[0] if said else question.answers[0]
-    shared = {"label": "known" if known else "unknown", "question_id": question.id}
-    yield {
-        "prompt": templates.render("parametric", question.text),
-        "completion": answer if known else RET,
-        "kind": "parametric",
-        **shared,
-    }
-    if not known and question.gold_passage is not None:
-        yield {
-            "prompt": templates.render("context", question.text, [question.gold_passage]),
-            "completion": answer,
-            "kind": "context",
-            **shared,
-        }
-    if closed_book:
-        yield {
-            "prompt": templates.render("closed_book", question.text),
-            "completion": answer,
-            "kind": "closed_book",
-            **shared,
-        }
-
-
-def count(questions: int, rows: Iterable[Row]) -> dict[str, Any]:
-    """Count what was made.
-
-    Args:
-        questions: How many questions were asked.
-        rows: The rows.
-
-    Returns:
-        Questions, known and unknown ones, the share of ``<RET>`` in [0, 1], and rows a kind.
-    """
-    kinds: Counter[str] = Counter()
-    labels: Counter[str] = Counter()
-    for row in rows:
-        kinds[row["kind"]] += 1
-        if row["kind"] == "parametric":
-            labels[row["label"]] += 1
-    return {
-        "questions": questions,
-        "known": labels["known"],
-        "unknown": labels["unknown"],
-        "ret_share": round(labels["unknown"] / questions, 4) if questions else None,
-        "rows": dict(sorted(kinds.items())),
-    }
+    return [answer["answers"] for row in journal for answer in row["answers"]]
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -156,36 +113,103 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", action="append", required=True, metavar="FILE", help="question file; repeatable")
     parser.add_argument("--format", default="auto", choices=["auto", *FORMATS], help="default: found out from the file")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="output folder; run again to resume")
-    parser.add_argument("--model", default="embedded", help="base model (default: the embedded SmolLM2-135M-Instruct)")
-    parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 …")
-    parser.add_argument("--load-in", choices=["8bit", "4bit"], help="quantise the base with bitsandbytes (GPU)")
-    parser.add_argument("--prompt-format", choices=["plain", "alpaca", "chat"], help="default: the model's own")
-    parser.add_argument(
-        "--rule", default="contains", choices=["contains", "exact_match"], help="when an answer is right"
-    )
-    parser.add_argument("--closed-book-rows", action="store_true", help="add the rows of the never-retrieve model")
-    parser.add_argument("--max-new-tokens", type=int, default=32)
-    parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--limit", type=int, metavar="N", help="take the first N questions")
+    add_model_options(parser)
+    rows = parser.add_argument_group("the rows")
+    rows.add_argument("--rule", default="contains", choices=["contains", "exact_match"], help="when an answer is right")
+    rows.add_argument(
+        "--label",
+        default="known",
+        choices=["known", "soft", "utility"],
+        help="known: Algorithm 1 (default); soft: the share of --samples answers that are right; "
+        "utility: <RET> only where the gold passage makes a wrong answer right",
+    )
+    rows.add_argument("--samples", type=int, default=8, metavar="K", help="with --label soft: answers a question")
+    rows.add_argument("--temperature", type=float, default=0.7, help="with --label soft: of the sampled answers")
+    rows.add_argument("--seed", type=int, default=0, help="with --label soft: of a local model's sampler")
+    rows.add_argument(
+        "--baseline-rows",
+        action="store_true",
+        help="also write never_rows.jsonl and always_rows.jsonl: the rows of the never-retrieve and "
+        "always-retrieve models for the same questions",
+    )
     return parser
 
 
-def _settings(arguments: argparse.Namespace, templates: PromptTemplates, llm: Any) -> dict[str, Any]:
-    """Name everything the answers depend on; the labelling rule is not among it, so it may change on a resume."""
-    return {
-        "data": [[Path(file).name, hashlib.sha256(Path(file).read_bytes()).hexdigest()] for file in arguments.data],
-        "format": arguments.format,
-        "limit": arguments.limit,
-        "model": arguments.model,
-        "dtype": arguments.dtype,
-        "load_in": arguments.load_in,
-        "prompt": templates.closed_book,
-        "weights": llm.fingerprint,
-        "prompt_format": llm.format,
-        "max_new_tokens": arguments.max_new_tokens,
-        "batch_size": arguments.batch_size,
-    }
+def data_hash(questions: Sequence[Question]) -> str:
+    """Hash what the rows are made of.
+
+    Args:
+        questions: The questions, in order.
+
+    Returns:
+        64 hexadecimal digits (SHA-256), the same for the same questions from whatever file.
+    """
+    digest = hashlib.sha256()
+    for question in questions:
+        passage = question.gold_passage.page_content if question.gold_passage is not None else None
+        digest.update(json.dumps([question.id, question.text, question.answers, passage]).encode())
+    return digest.hexdigest()
+
+
+def gather(
+    arguments: argparse.Namespace,
+    llm: Runnable[Any, Any],
+    questions: Sequence[Question],
+    templates: PromptTemplates,
+    settings: dict[str, Any],
+) -> list[Evidence]:
+    """Ask what the chosen label needs; each kind of answer has a journal of its own.
+
+    Args:
+        arguments: The command line's.
+        llm: The base model.
+        questions: The questions.
+        templates: The prompts.
+        settings: What every answer depends on.
+
+    Returns:
+        One piece of evidence a question.
+    """
+    # Several batches a chunk, so that the model can put questions of similar length together.
+    chunk = 8 * arguments.batch_size
+    closed_book = [(question.id, templates.render("closed_book", question.text)) for question in questions]
+    asked = settings | {"prompt": templates.closed_book}
+    with Journal(arguments.out / "answers.jsonl", asked) as journal:
+        answers = [answer for (answer,) in ask_all(llm, closed_book, journal, chunk)]
+    if arguments.label == "soft":
+        sampling = {"samples": arguments.samples, "temperature": arguments.temperature, "seed": arguments.seed}
+        with Journal(arguments.out / "samples.jsonl", asked | sampling) as journal:
+            samples = ask_all(
+                llm.bind(temperature=arguments.temperature),
+                closed_book,
+                journal,
+                max(1, chunk // arguments.samples),
+                times=arguments.samples,
+                before_chunk=lambda number: _seed(arguments.seed, number),
+                description="sampling",
+            )
+        return [Evidence(answer, tuple(drawn)) for answer, drawn in zip(answers, samples, strict=True)]
+    if arguments.label == "utility":
+        with_passage = [
+            (question.id, templates.render("context", question.text, [question.gold_passage]))
+            for question in questions
+            if question.gold_passage is not None
+        ]
+        with Journal(arguments.out / "passage_answers.jsonl", settings | {"prompt": templates.context}) as journal:
+            read = ask_all(llm, with_passage, journal, chunk, description="asking with passages")
+        by_id = {identifier: answer for (identifier, _), (answer,) in zip(with_passage, read, strict=True)}
+        return [
+            Evidence(answer, with_passage=by_id.get(question.id))
+            for question, answer in zip(questions, answers, strict=True)
+        ]
+    return [Evidence(answer) for answer in answers]
+
+
+def _seed(seed: int, chunk: int) -> None:
+    """Seed the sampler for one chunk, so that a resumed run draws what an unbroken one would have drawn."""
+    if "torch" in sys.modules:  # else the model is not a local one
+        sys.modules["torch"].manual_seed(seed * 1_000_003 + chunk)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -200,34 +224,37 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     Raises:
         InvalidInputError: If the files hold no question.
     """
-    from adaptllm_chain.llms import LocalLLM
-
     questions = read_many(arguments.data, format=arguments.format)[: arguments.limit]
     if not questions:
         raise InvalidInputError(f"no question in {', '.join(arguments.data)}", expected="at least one question")
     templates = PromptTemplates()
-    llm = LocalLLM.from_pretrained(
-        arguments.model,
-        format=arguments.prompt_format,
-        dtype=arguments.dtype,
-        device=arguments.device,
-        load_in=arguments.load_in,
-        batch_size=arguments.batch_size,
-        max_new_tokens=arguments.max_new_tokens,
-    )
-    settings = _settings(arguments, templates, llm)
-    # Several batches a chunk, so that the model can put questions of similar length together.
-    with Journal(arguments.out / "answers.jsonl", settings) as journal:
-        predictions = ask_all(llm, questions, templates, journal, chunk=8 * arguments.batch_size)
-    rows = [
-        row
-        for question, prediction in zip(questions, predictions, strict=True)
-        for row in rows_of(question, prediction, templates, rule=arguments.rule, closed_book=arguments.closed_book_rows)
-    ]
-    counts = count(len(questions), rows) | {"rule": arguments.rule, "settings": settings}
-    write_whole(arguments.out / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    llm = load_model(arguments)
+    # The label and the rule are not among the settings: they may change, and nothing is asked again.
+    settings = {
+        "data": data_hash(questions),
+        **identity(llm, arguments.model),
+        "dtype": arguments.dtype,
+        "load_in": arguments.load_in,
+        "max_new_tokens": arguments.max_new_tokens,
+        "batch_size": arguments.batch_size,
+    }
+    evidence = gather(arguments, llm, questions, templates, settings)
+    choice = {"label": arguments.label, "rule": arguments.rule}
+    pairs = list(zip(questions, evidence, strict=True))
+    rows = [row for question, said in pairs for row in adaptive_rows(question, said, templates, **choice)]
+    counts = count(len(questions), rows) | choice | {"settings": settings}
+    _write(arguments.out / "rows.jsonl", rows)
+    if arguments.baseline_rows:
+        never = [never_retrieve_row(question, said, templates, rule=arguments.rule) for question, said in pairs]
+        always = [always_retrieve_row(question, said, templates, rule=arguments.rule) for question, said in pairs]
+        _write(arguments.out / "never_rows.jsonl", never)
+        _write(arguments.out / "always_rows.jsonl", [row for row in always if row is not None])
     write_whole(arguments.out / "counts.json", json.dumps(counts, indent=2, ensure_ascii=False) + "\n")
     return counts
+
+
+def _write(path: Path, rows: Iterable[Row]) -> None:
+    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,29 +1,34 @@
-"""A trainer that spends nothing on positions without a loss."""
+"""A trainer that spends nothing on positions without a loss, nor twice on what rows share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.utils.data import Sampler
+from transformers.cache_utils import DynamicCache
 from trl import SFTTrainer
+
+# A shorter common beginning costs more in a second call of the model than it saves.
+_WORTH_SHARING = 8
 
 
 class BucketedSampler(Sampler[int]):
-    """Random batches whose rows are sorted by length inside the batch.
+    """Random batches whose rows are sorted by group and length inside the batch.
 
     An optimizer step sees the same random rows as with plain shuffling, so its gradient is the same; only
-    the micro-batches that it is accumulated from hold rows of similar length, and so little padding.
+    the micro-batches that it is accumulated from hold rows that begin alike and have similar length.
 
     Args:
         lengths: Tokens of each row.
         batch_size: Rows an optimizer step.
         seed: Of the order; the epoch is added to it.
+        groups: What rows that begin alike have in common, such as their kind of prompt; by default one group.
     """
 
-    def __init__(self, lengths: list[int], batch_size: int, seed: int) -> None:
-        self.lengths = lengths
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int, groups: Sequence[str] | None = None) -> None:
+        self.keys = list(zip(groups or [""] * len(lengths), lengths, strict=True))
         self.batch_size = batch_size
         self.seed = seed
         self.epoch = 0
@@ -37,26 +42,43 @@ class BucketedSampler(Sampler[int]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self.keys)
 
     def __iter__(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
-        order = torch.randperm(len(self.lengths), generator=generator).tolist()
+        order = torch.randperm(len(self.keys), generator=generator).tolist()
         for start in range(0, len(order), self.batch_size):
-            yield from sorted(order[start : start + self.batch_size], key=lambda row: self.lengths[row])
+            yield from sorted(order[start : start + self.batch_size], key=lambda row: self.keys[row])
+
+
+def shared_beginning(input_ids: Any, labels: Any) -> int:
+    """Count the columns at the beginning of a batch that are the same in every row and predict nothing.
+
+    Args:
+        input_ids: Token ids of shape (rows, tokens), padded right.
+        labels: Of the same shape; -100 where there is no loss.
+
+    Returns:
+        How many tokens all rows begin with, up to the last one before the first that carries a loss.
+    """
+    differs = (input_ids != input_ids[:1]).any(0) | (labels != -100).any(0).roll(-1)
+    return int(differs.long().argmax()) if bool(differs.any()) else 0
 
 
 class CompletionTrainer(SFTTrainer):
-    """TRL's trainer, with batches bucketed by length and, on a CPU, logits for the completion alone.
+    """TRL's trainer, with bucketed batches and, on a CPU, two savings that change no figure.
 
-    On a GPU, TRL's own fused head scores only the positions that have a label. On a CPU it scores all of them,
-    which for a vocabulary of 49,152 is a fifth of the work of a small model.
+    Logits are computed for the completion alone: on a GPU TRL's fused head does that, on a CPU it scores
+    all positions, which for a vocabulary of 49,152 is a fifth of the work of a small model. And the beginning
+    that all rows of a micro-batch share (the format's head, the instruction) is read once; gradients flow
+    through it as through any other part.
     """
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
         rows = self.train_dataset if train_dataset is None else train_dataset
         step = self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
-        return BucketedSampler([len(ids) for ids in rows["input_ids"]], step, self.args.seed)
+        groups = rows["kind"] if "kind" in rows.column_names else None
+        return BucketedSampler([len(ids) for ids in rows["input_ids"]], step, self.args.seed, groups)
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -75,11 +97,23 @@ class CompletionTrainer(SFTTrainer):
         if return_outputs or inputs["input_ids"].device.type != "cpu":
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         base = model.get_base_model()
-        hidden = base.get_decoder()(
-            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False
-        ).last_hidden_state
-        labels = inputs["labels"][:, 1:]
+        shared = 0 if self.args.activation_checkpointing else shared_beginning(inputs["input_ids"], inputs["labels"])
+        if shared < _WORTH_SHARING:
+            shared = 0
+        hidden = _hidden_states(base.get_decoder(), inputs, shared)
+        labels = inputs["labels"][:, shared + 1 :]
         counted = labels != -100
         logits = base.get_output_embeddings()(hidden[:, :-1][counted]).float()
         total = torch.nn.functional.cross_entropy(logits, labels[counted], reduction="sum")
         return total / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
+
+
+def _hidden_states(decoder: Any, inputs: dict[str, Any], shared: int) -> Any:
+    """Run the decoder; the result begins after the ``shared`` tokens, which are read once for all rows."""
+    ids, mask = inputs["input_ids"], inputs["attention_mask"]
+    if shared == 0 or len(ids) == 1:
+        return decoder(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[:, shared:]
+    cache = DynamicCache()
+    decoder(input_ids=ids[:1, :shared], cache=cache, use_cache=True)
+    cache.batch_repeat_interleave(len(ids))
+    return decoder(input_ids=ids[:, shared:], attention_mask=mask, cache=cache, use_cache=True).last_hidden_state

@@ -108,21 +108,32 @@ def _prefill(model: Any, prompts: Sequence[EncodedPrompt], pad_id: int) -> _Pref
         Token ids and mask of shape (batch, longest prompt), the cache of all but the last prompt
         position, and the probabilities.
     """
-    marker = torch.tensor([prompt.marker_ids for prompt in prompts])
+    distinct = list({tuple(prompt.ids): prompt for prompt in prompts}.values())
+    marker = torch.tensor([prompt.marker_ids for prompt in distinct])
     pieces = marker.shape[1]
-    longest = max(len(prompt.ids) for prompt in prompts)
-    ids = torch.full((len(prompts), longest), pad_id)
+    shared = _shared_beginning([prompt.ids for prompt in distinct])
+    longest = max(len(prompt.ids) for prompt in distinct)
+    ids = torch.full((len(distinct), longest), pad_id)
     mask = torch.zeros_like(ids)
-    for row, prompt in enumerate(prompts):
-        ids[row, longest - len(prompt.ids) :] = torch.tensor(prompt.ids)
-        mask[row, longest - len(prompt.ids) :] = 1
+    # What all prompts begin with stands left of the padding, so that it is read once for all of them.
+    ids[:, :shared] = torch.tensor(distinct[0].ids[:shared])
+    mask[:, :shared] = 1
+    for row, prompt in enumerate(distinct):
+        start = longest - len(prompt.ids) + shared
+        ids[row, start:] = torch.tensor(prompt.ids[shared:])
+        mask[row, start:] = 1
     seen = torch.cat([ids, marker[:, :-1]], dim=1)
     seen_mask = torch.cat([mask, torch.ones_like(marker[:, :-1])], dim=1)
     device = model.device
+    cache = None
+    if shared:
+        cache = model(input_ids=ids[:1, :shared].to(device), use_cache=True, logits_to_keep=1).cache
+        cache.batch_repeat_interleave(len(distinct))
     output = model(
-        input_ids=seen.to(device),
+        input_ids=seen[:, shared:].to(device),
         attention_mask=seen_mask.to(device),
-        position_ids=(seen_mask.cumsum(-1) - 1).clamp(min=0).to(device),
+        position_ids=(seen_mask.cumsum(-1) - 1).clamp(min=0)[:, shared:].to(device),
+        cache=cache,
         use_cache=True,
         logits_to_keep=pieces,
     )
@@ -132,7 +143,30 @@ def _prefill(model: Any, prompts: Sequence[EncodedPrompt], pad_id: int) -> _Pref
     # that were read (all but the last) and one of the prompt go.
     cache.crop(-pieces)
     probabilities = [min(1.0, math.exp(value)) for value in logprobs.sum(-1).tolist()]
+    if len(distinct) < len(prompts):
+        # Read once, answered several times: sampling asks the same prompt again and again.
+        place = {tuple(prompt.ids): row for row, prompt in enumerate(distinct)}
+        rows = [place[tuple(prompt.ids)] for prompt in prompts]
+        ids, mask, probabilities = ids[rows], mask[rows], [probabilities[row] for row in rows]
+        cache.batch_select_indices(torch.tensor(rows, device=device))
     return _Prefilled(ids.to(device), mask.to(device), cache, probabilities)
+
+
+def _shared_beginning(prompts: Sequence[Sequence[int]]) -> int:
+    """Count the tokens that several prompts begin with; at least one stays for the pass over each prompt."""
+    if len(prompts) == 1:
+        return 0
+    shortest, first = min(len(ids) for ids in prompts), prompts[0]
+    shared = next(
+        (at for at in range(shortest) if any(ids[at] != first[at] for ids in prompts[1:])),
+        shortest,
+    )
+    shared = min(shared, shortest - 1)
+    return shared if shared >= _WORTH_SHARING else 0
+
+
+# A shorter common beginning costs more in a second call of the model than it saves.
+_WORTH_SHARING = 8
 
 
 def generate_batch(

@@ -8,18 +8,28 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from adaptllm_chain.errors import JournalError
+from adaptllm_chain.errors import InvalidInputError, JournalError
 from adaptllm_chain.journal import Journal
 from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.qa_data import read_questions
+from adaptllm_chain.records import Question
 from tests.conftest import ROOT
 from tests.tiny_models import byte_level_tokenizer, tiny_llama
-from training.algorithm1 import ask_all, count, main, rows_of
+from training.algorithm1 import ask_all, main
+from training.labelling import (
+    Evidence,
+    adaptive_rows,
+    always_retrieve_row,
+    count,
+    never_retrieve_row,
+    share_to_answer,
+)
 
 CAPITALS = {
     "Sweden": "Stockholm", "Norway": "Oslo", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo",
@@ -58,8 +68,7 @@ def test_rows_follow_the_algorithm(ten_rows: Path) -> None:
     templates = PromptTemplates()
     rows = []
     for question in read_questions(ten_rows):
-        prediction = knows_europe(question.text)
-        rows += rows_of(question, prediction, templates)
+        rows += adaptive_rows(question, Evidence(knows_europe(question.text)), templates)
     known = [row for row in rows if row["label"] == "known"]
     unknown = [row for row in rows if row["label"] == "unknown"]
     assert [row["completion"] for row in known] == ["Stockholm", "Oslo", "Rome", "Madrid"]
@@ -78,26 +87,117 @@ def test_rows_follow_the_algorithm(ten_rows: Path) -> None:
 
 
 def test_a_known_question_is_taught_the_answer_that_the_model_gave(ten_rows: Path) -> None:
-    from dataclasses import replace
-
     question = replace(next(iter(read_questions(ten_rows))), answers=("Stockholms stad", "Stockholm"))
-    (row,) = rows_of(question, "Stockholm, I think", PromptTemplates())
+    (row,) = adaptive_rows(question, Evidence("Stockholm, I think"), PromptTemplates())
     assert row["completion"] == "Stockholm"
 
 
-def test_strict_rule_and_closed_book_rows(ten_rows: Path) -> None:
+def test_strict_rule(ten_rows: Path) -> None:
     question = next(iter(read_questions(ten_rows)))
-    rows = list(rows_of(question, "It is Stockholm.", PromptTemplates(), rule="exact_match", closed_book=True))
-    assert [(row["kind"], row["completion"]) for row in rows] == [
-        ("parametric", "<RET>"), ("context", "Stockholm"), ("closed_book", "Stockholm"),
+    rows = adaptive_rows(question, Evidence("It is Stockholm."), PromptTemplates(), rule="exact_match")
+    assert [(row["kind"], row["completion"]) for row in rows] == [("parametric", "<RET>"), ("context", "Stockholm")]
+
+
+def test_the_baselines_rows_are_there_for_known_and_unknown_questions(ten_rows: Path) -> None:
+    question = next(iter(read_questions(ten_rows)))
+    for answer, label in (("It is Stockholm.", "known"), ("No idea", "unknown")):
+        never = never_retrieve_row(question, Evidence(answer), PromptTemplates())
+        always = always_retrieve_row(question, Evidence(answer), PromptTemplates())
+        assert never["prompt"] == "Answer the question Q. Q: what is the capital of Sweden"
+        assert "C: Stockholm is the seat" in always["prompt"]
+        assert [(row["kind"], row["completion"], row["label"]) for row in (never, always)] == [
+            ("closed_book", "Stockholm", label), ("context", "Stockholm", label),
+        ]  # fmt: skip
+    assert always_retrieve_row(replace(question, gold_passage=None), Evidence("x"), PromptTemplates()) is None
+
+
+def test_the_soft_label_is_the_share_of_right_samples(ten_rows: Path) -> None:
+    question = next(iter(read_questions(ten_rows)))
+    evidence = Evidence("No idea", samples=("Stockholm", "Oslo", "It is Stockholm", "?"))
+    rows = list(adaptive_rows(question, evidence, PromptTemplates(), label="soft"))
+    assert [(row["kind"], row["completion"], row.get("weight")) for row in rows] == [
+        ("parametric", "Stockholm", 0.5), ("parametric", "<RET>", 0.5), ("context", "Stockholm", None),
     ]  # fmt: skip
+    assert count(1, rows) | {"rows": None} == {
+        "questions": 1, "known": 0.5, "unknown": 0.5, "ret_share": 0.5, "rows": None
+    }  # fmt: skip
+    sure = Evidence("No idea", samples=("Stockholm", "Stockholm"))
+    assert [row["completion"] for row in adaptive_rows(question, sure, PromptTemplates(), label="soft")] == [
+        "Stockholm"
+    ]
+    with pytest.raises(InvalidInputError, match="samples"):
+        share_to_answer(question, Evidence("x"), label="soft")
+
+
+@pytest.mark.parametrize(
+    ("answer", "with_passage", "share"),
+    [("Stockholm", "Oslo", 1), ("Oslo", "Stockholm", 0), ("Oslo", "Oslo", 1), ("Oslo", None, 1)],
+)
+def test_the_utility_label_retrieves_only_where_the_passage_helps(
+    ten_rows: Path, answer: str, with_passage: str | None, share: float
+) -> None:
+    question = next(iter(read_questions(ten_rows)))
+    assert share_to_answer(question, Evidence(answer, with_passage=with_passage), label="utility") == share
+
+
+def closed_book(questions: list[Question]) -> list[tuple[str, str]]:
+    return [(question.id, PromptTemplates().render("closed_book", question.text)) for question in questions]
 
 
 def test_any_langchain_model_can_be_the_base(ten_rows: Path, tmp_path: Path) -> None:
     questions = list(read_questions(ten_rows))
     with Journal(tmp_path / "answers.jsonl", {}) as journal:
-        answers = ask_all(RunnableLambda(knows_europe), questions, PromptTemplates(), journal, chunk=3)
-    assert answers == [knows_europe(question.text) for question in questions]
+        answers = ask_all(RunnableLambda(knows_europe), closed_book(questions), journal, chunk=3)
+    assert answers == [[knows_europe(question.text)] for question in questions]
+
+
+KNOWS_EUROPE = RunnableLambda(knows_europe)
+
+
+@pytest.mark.parametrize("name", ["python:tests.training.test_algorithm1:KNOWS_EUROPE"])
+def test_a_langchain_model_of_the_users_own_by_name(ten_rows: Path, tmp_path: Path, name: str) -> None:
+    assert main(["--data", str(ten_rows), "--out", str(tmp_path), "--model", name, "--baseline-rows"]) == 0
+    counts = json.loads((tmp_path / "counts.json").read_text())
+    assert (counts["known"], counts["unknown"], counts["ret_share"]) == (4, 6, 0.6)
+    assert len((tmp_path / "never_rows.jsonl").read_text().splitlines()) == 10
+    assert len((tmp_path / "always_rows.jsonl").read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "python:no.such:thing"], "names nothing"),
+        (["--model", "python:json:JSONDecoder"], "JSONDecoder"),
+        (["--model", "nobody:model"], "nobody:model"),
+        (["--model", "model", "--base-url", "http://localhost:1"], "--model openai:model"),
+        (["--model", "openai:m", "--load-in", "8bit"], "--load-in"),
+    ],
+)
+def test_a_model_that_cannot_be_made_is_a_clear_error(
+    ten_rows: Path, tmp_path: Path, capsys, arguments: list[str], message: str
+) -> None:
+    assert main(["--data", str(ten_rows), "--out", str(tmp_path), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_samples_are_asked_several_times_and_another_label_asks_nothing_again(
+    ten_rows: Path, tiny_base: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["--data", str(ten_rows), "--out", str(out), "--model", str(tiny_base), "--max-new-tokens", "4"]
+    assert main([*arguments, "--label", "soft", "--samples", "3", "--temperature", "2"]) == 0
+    chunks = [json.loads(line) for line in (out / "samples.jsonl").read_text().splitlines()[1:]]
+    drawn = [answer["answers"] for chunk in chunks for answer in chunk["answers"]]
+    assert [len(answers) for answers in drawn] == [3] * 10
+    assert any(len(set(answers)) == 3 for answers in drawn)
+    before = (out / "answers.jsonl").read_bytes()
+    assert main(arguments) == 0
+    assert main([*arguments, "--label", "utility"]) == 0
+    assert (out / "answers.jsonl").read_bytes() == before
+    # The same seed draws the same samples.
+    other = [*arguments[:3], str(tmp_path / "other"), *arguments[4:]]
+    assert main([*other, "--label", "soft", "--samples", "3", "--temperature", "2"]) == 0
+    assert (tmp_path / "other" / "samples.jsonl").read_bytes() == (out / "samples.jsonl").read_bytes()
 
 
 def test_one_command_on_a_ten_row_file_e6(ten_rows: Path, tiny_base: Path, tmp_path: Path, capsys) -> None:
@@ -138,9 +238,9 @@ def test_a_journal_that_answers_other_questions_is_refused(ten_rows: Path, tmp_p
     questions = list(read_questions(ten_rows))
     llm = RunnableLambda(knows_europe)
     with Journal(tmp_path / "answers.jsonl", {}) as journal:
-        ask_all(llm, questions[:6], PromptTemplates(), journal, chunk=3)
+        ask_all(llm, closed_book(questions[:6]), journal, chunk=3)
         with pytest.raises(JournalError, match="other questions"):
-            ask_all(llm, questions[::-1], PromptTemplates(), journal, chunk=3)
+            ask_all(llm, closed_book(questions[::-1]), journal, chunk=3)
 
 
 def test_a_file_that_is_not_there_is_a_clear_error(tmp_path: Path, capsys) -> None:

@@ -23,19 +23,11 @@ from adaptllm_chain.llms import LocalLLM
 from adaptllm_chain.llms.encoding import PromptEncoder
 from tests.conftest import ROOT
 from tests.tiny_models import byte_level_tokenizer, sentencepiece_tokenizer, tiny_llama
-from training.completion_trainer import BucketedSampler
-from training.sft import (
-    Recipe,
-    _balance,
-    build_trainer,
-    last_checkpoint,
-    main,
-    read_rows,
-    select_rows,
-    split_rows,
-    within_length,
-    write_texts,
-)
+from training.adapter_folder import last_checkpoint
+from training.completion_trainer import BucketedSampler, shared_beginning
+from training.recipe import Recipe
+from training.rows import _balance, read_rows, select_rows, split_rows, within_length, write_texts
+from training.sft import build_trainer, main
 
 ASK = "Answer the question Q. If you need help answer <RET> to get the context. Q: "
 QUICK = {"batch_size": 4, "micro_batch_size": 2, "device": "cpu", "epochs": 2, "learning_rate": 0.01}
@@ -119,6 +111,40 @@ def test_the_loss_equals_that_of_the_plain_model(tmp_path: Path) -> None:
     assert torch.allclose(trainer.compute_loss(trainer.model, dict(batch), num_items_in_batch=2 * counted), plain / 2)
 
 
+@pytest.mark.parametrize("rows_alike", [1, 3])
+def test_reading_the_shared_beginning_once_changes_neither_loss_nor_gradient(tmp_path: Path, rows_alike: int) -> None:
+    tokenizer = byte_level_tokenizer(pad=True)
+    texts = [
+        {"prompt": f"{ASK}who is {n * 'number '}{n}?\n", "completion": "Paris" * n} for n in range(1, 1 + rows_alike)
+    ]
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, lora_dropout=0.0))
+    for name, weight in trainer.model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight)  # it starts at zero, and then half of the gradients are
+    batch = trainer.data_collator([trainer.train_dataset[at] for at in range(rows_alike)])
+    assert shared_beginning(batch["input_ids"], batch["labels"]) > 20
+
+    def gradients(loss: torch.Tensor) -> dict[str, torch.Tensor]:
+        trainer.model.zero_grad()
+        loss.backward()
+        return {name: p.grad.clone() for name, p in trainer.model.named_parameters() if p.grad is not None}
+
+    ours = trainer.compute_loss(trainer.model, dict(batch))
+    plain = trainer.model(**batch).loss
+    assert torch.allclose(ours, plain, atol=1e-5)
+    expected = gradients(plain)
+    for name, gradient in gradients(ours).items():
+        assert torch.allclose(gradient, expected[name], atol=1e-5), name
+
+
+def test_the_shared_beginning_ends_before_the_token_that_predicts_the_completion() -> None:
+    ids = torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 4, 9]])
+    first = torch.tensor([[-100, -100, -100, 4, 5], [-100, -100, -100, 4, 9]])
+    assert shared_beginning(ids, first) == 2  # the third token predicts the fourth
+    assert shared_beginning(ids, torch.full_like(ids, -100)) == 4
+    assert shared_beginning(torch.tensor([[1, 2], [3, 2]]), torch.full((2, 2), -100)) == 0
+
+
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=50), st.integers(1, 9), st.integers(0, 3))
 def test_every_epoch_holds_every_row_once(lengths: list[int], batch_size: int, epoch: int) -> None:
     sampler = BucketedSampler(lengths, batch_size, seed=1)
@@ -149,6 +175,17 @@ def test_balance_reaches_the_share_and_drops_nothing(known: int, unknown: int, s
         assert max(of_known) == 1
 
 
+@given(st.lists(st.sampled_from([0.125, 0.25, 0.5, 0.875, 1.0]), min_size=1, max_size=40), st.integers(0, 9))
+def test_a_weight_is_how_often_a_row_stands(weights: list[float], seed: int) -> None:
+    import random
+
+    rows = [row(f"k{n}", "a", label="known") | {"weight": weight} for n, weight in enumerate(weights)]
+    drawn = _balance(rows, None, random.Random(seed))
+    assert abs(len(drawn) - sum(weights)) < 1 + 1e-6
+    assert all(Counter(r["prompt"] for r in drawn)[r["prompt"]] <= 1 for r in rows)
+    assert all(r in drawn for r in rows if r["weight"] == 1.0)
+
+
 def test_balance_without_a_known_row_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="0 known"):
         select_rows([row("u", "<RET>", label="unknown")], recipe(tmp_path, known_share=0.5, kinds=["parametric"]))
@@ -165,7 +202,7 @@ def test_no_question_stands_on_both_sides() -> None:
 
 
 def test_paper_defaults() -> None:
-    defaults = Recipe(rows="r", out="o")
+    defaults = Recipe(rows=("r",), out="o")
     assert (defaults.epochs, defaults.learning_rate, defaults.schedule, defaults.batch_size) == (
         3,
         3e-4,

@@ -1,0 +1,126 @@
+"""What lies in an adapter's folder: the weights, how to prompt it, what it was trained with, and its checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from adaptllm_chain.errors import JournalError
+from adaptllm_chain.llms.embedded import EMBEDDED, EMBEDDED_BASE_NAME
+from adaptllm_chain.prompts import PromptSpec, PromptTemplates
+from adaptllm_chain.records import PromptKind
+from adaptllm_chain.ret.marker import RET
+from training.recipe import Recipe
+
+
+def check_recipe(path: Path, recipe: Mapping[str, Any]) -> None:
+    """Make sure that an output folder that is in use belongs to the same recipe.
+
+    Args:
+        path: Its recipe file.
+        recipe: The recipe of this run.
+
+    Raises:
+        JournalError: If it belongs to another recipe.
+    """
+    if not path.exists():
+        return
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found = found if isinstance(found, dict) else {}
+    changed = sorted(key for key in {*found, *recipe} if found.get(key) != recipe.get(key))
+    if changed:
+        differences = "; ".join(f"{key}: {found.get(key)!r} -> {recipe.get(key)!r}" for key in changed)
+        raise JournalError(
+            f"{path.parent} belongs to a run with another recipe ({differences})",
+            expected="the same recipe as the run that is resumed",
+            hint="--out another-folder, or delete this one to start over",
+        )
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """Find the newest checkpoint that was written to its end.
+
+    Args:
+        folder: The trainer's output folder.
+
+    Returns:
+        Its path; ``None`` if there is none. The trainer writes its state last, so one that lacks it was
+        cut off by a kill.
+    """
+    needed = ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json")
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
+    for path in found:
+        if all((path / name).is_file() for name in needed) and _is_json(path / "trainer_state.json"):
+            return str(path)
+    return None
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return True
+
+
+def save_adapter(model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...]) -> PromptSpec:
+    """Write what an adapter needs to be used: its weights and its prompt specification.
+
+    Args:
+        model: The trained PEFT model.
+        recipe: What it was trained with.
+        trained_on: The kinds of prompt among its rows.
+
+    Returns:
+        The specification, as saved.
+    """
+    base_name = EMBEDDED_BASE_NAME if recipe.base == EMBEDDED else recipe.base
+    model.peft_config["default"].base_model_name_or_path = base_name
+    model.save_pretrained(str(recipe.out), save_embedding_layers=False)
+    spec = PromptSpec(
+        format=recipe.format,
+        templates=PromptTemplates(),
+        trained_on=trained_on,
+        ret_marker=RET,
+        base_model=base_name,
+    )
+    spec.save(recipe.out)
+    return spec
+
+
+def model_card(recipe: Recipe, spec: PromptSpec, result: Mapping[str, Any]) -> str:
+    """Write the card of an adapter: what it is, what it was trained with, what came out.
+
+    Args:
+        recipe: The recipe.
+        spec: What it was trained on.
+        result: What goes into ``result.json``.
+
+    Returns:
+        Markdown with the header that model hubs read.
+    """
+    figures = "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in result["dev"].items())
+    return (
+        f"---\nbase_model: {spec.base_model}\nlibrary_name: peft\ntags: [lora, adapt-llm, adaptive-retrieval]\n---\n\n"
+        f"# {recipe.out.name}\n\n"
+        f"A LoRA adapter for {spec.base_model}, trained with `training/sft.py` of adaptllm-chain as in "
+        '"When to Retrieve" (arXiv:2404.19705). It reads the prompts in `prompt_spec.json`: '
+        f"format {spec.format}, kinds {', '.join(spec.trained_on)}.\n\n"
+        f"Trained for {result['steps']} steps of {recipe.batch_size} rows ({result['rows']}; {result['rows_too_long']} "
+        f"too long), mean loss {result['train_loss']:.3f}. The rest stands in `recipe.yaml` and `result.json`.\n\n"
+        f"## On the questions kept out\n\n{figures}\n"
+    )
+
+
+def versions() -> dict[str, str]:
+    """Name the libraries that an adapter was made with.
+
+    Returns:
+        Their versions.
+    """
+    return {name: version(name) for name in ("torch", "transformers", "peft", "trl", "datasets")}

@@ -1,0 +1,180 @@
+"""The rows to train on: reading, splitting by question, choosing and balancing, framing as texts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from adaptllm_chain.errors import DataFileError, InvalidInputError
+from adaptllm_chain.ret.marker import RET
+from training.recipe import Recipe
+
+Row = dict[str, Any]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read the rows of Algorithm 1.
+
+    Args:
+        path: JSON lines with ``prompt``, ``completion``, ``kind``, ``label`` and ``question_id``; rows
+            that lack the last three count as parametric, unknown if they ask for retrieval, each a
+            question of its own.
+
+    Returns:
+        The rows, in order.
+
+    Raises:
+        DataFileError: If the file is missing, or a line is broken.
+    """
+    if not path.is_file():
+        raise DataFileError(
+            f"there is no file {str(path)!r}",
+            expected="the rows.jsonl of Algorithm 1",
+            hint="python training/algorithm1.py --data FILE --out DIR, then --rows DIR/rows.jsonl",
+        )
+    rows = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                complete = all(isinstance(row[key], str) and row[key].strip() for key in ("prompt", "completion"))
+                label = "unknown" if row["completion"] == RET else "known"
+                rows.append({"kind": "parametric", "label": label, "question_id": str(number)} | row)
+            except (ValueError, KeyError, TypeError) as error:
+                complete, cause = False, error
+            else:
+                cause = None
+            if not complete:
+                raise DataFileError(
+                    f"{path}, line {number} is no training row: {line[:80]!r}",
+                    expected='{"prompt": "…", "completion": "…"}, neither of them empty',
+                ) from cause
+    return rows
+
+
+def split_rows(rows: Sequence[Row], dev_fraction: float, seed: int) -> tuple[list[Row], list[Row]]:
+    """Split rows by question, so that no question stands on both sides.
+
+    Args:
+        rows: The rows.
+        dev_fraction: Share of the questions that goes to the dev side, in [0, 1).
+        seed: Chooses another split.
+
+    Returns:
+        Training rows and dev rows. A question keeps its side when others come or go.
+    """
+
+    def on_dev_side(question_id: str) -> bool:
+        digest = hashlib.sha256(f"{seed}:{question_id}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") < dev_fraction * 2**64
+
+    sides: tuple[list[Row], list[Row]] = ([], [])
+    for row in rows:
+        sides[on_dev_side(row["question_id"])].append(row)
+    return sides
+
+
+def select_rows(rows: Sequence[Row], recipe: Recipe) -> list[Row]:
+    """Choose and balance the rows to train on.
+
+    Args:
+        rows: The training side.
+        recipe: ``kinds``, ``max_rows``, ``known_share`` and ``seed`` are used.
+
+    Returns:
+        The rows, in a fixed order. A row stands as often as its weight says, on average; known parametric
+        rows stand more often where a share is asked for.
+
+    Raises:
+        InvalidInputError: If a kind has no rows, or one class to be balanced is empty.
+    """
+    rng = random.Random(recipe.seed)
+    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in recipe.kinds}
+    if empty := [kind for kind, found in kinds.items() if not found]:
+        present = sorted({row["kind"] for row in rows})
+        raise InvalidInputError(
+            f"{', '.join(map(str, recipe.rows))} holds no row of kind {', '.join(empty)}, but the recipe trains on it",
+            expected=f"rows of the kinds {', '.join(recipe.kinds)}",
+            hint=f"--kinds {','.join(present)}; training/algorithm1.py --baseline-rows writes closed_book rows",
+        )
+    for kind, most in recipe.max_rows.items():
+        if len(kinds.get(kind, [])) > most:
+            kinds[kind] = rng.sample(kinds[kind], most)
+    if "parametric" in kinds:
+        kinds["parametric"] = _balance(kinds["parametric"], recipe.known_share, rng)
+    elif recipe.known_share is not None:
+        kinds["parametric"] = _balance([], recipe.known_share, rng)
+    return [row for kind in recipe.kinds for row in kinds[kind]]
+
+
+def _balance(rows: Sequence[Row], known_share: float | None, rng: random.Random) -> list[Row]:
+    """Draw parametric rows by weight, the known ones so often that they reach their share."""
+    known = [row for row in rows if row["label"] == "known"]
+    unknown = [row for row in rows if row["label"] != "known"]
+    if known_share is None:
+        return [*_draw(unknown, 1.0, rng), *_draw(known, 1.0, rng)]
+    if not known or not unknown:
+        raise InvalidInputError(
+            f"known_share={known_share} needs both classes, but there are {len(known)} known, {len(unknown)} unknown",
+            hint="--known-share null trains on the rows as they are",
+        )
+    wanted = sum(map(_weight, unknown)) * known_share / (1 - known_share)
+    # Nothing is thrown away: where the known ones are more than wanted, they stay as they are.
+    return [*_draw(unknown, 1.0, rng), *_draw(known, max(1.0, wanted / sum(map(_weight, known))), rng)]
+
+
+def _draw(rows: Sequence[Row], factor: float, rng: random.Random) -> list[Row]:
+    """Repeat every row ``factor`` times its weight on average; two rows of one weight differ by one at most.
+
+    The fractions are gathered along the rows, in a random order, so that the total is exact up to one row.
+    """
+    order = list(range(len(rows)))
+    rng.shuffle(order)
+    times = [0] * len(rows)
+    mass, drawn = rng.random() if any(_weight(row) != 1 for row in rows) or factor % 1 else 0.0, 0
+    for at in order:
+        mass += factor * _weight(rows[at])
+        times[at] = int(mass + 1e-9) - drawn
+        drawn += times[at]
+    return [row for row, count in zip(rows, times, strict=True) for _ in range(count)]
+
+
+def _weight(row: Row) -> float:
+    return float(row.get("weight", 1.0))
+
+
+def write_texts(rows: Sequence[Row], encoder: Any) -> list[Row]:
+    """Put the model's format around the rows.
+
+    Args:
+        rows: Rows with instructions as prompts.
+        encoder: The ``PromptEncoder`` that the model will be asked through.
+
+    Returns:
+        ``prompt`` and ``completion`` as texts, and the row's ``kind``. TRL appends the end token to the completion.
+    """
+    texts = []
+    for row in rows:
+        prompt = encoder.frame(row["prompt"])
+        completion = f"{prompt.lead}{row['completion']}"
+        texts.append({"prompt": prompt.text, "completion": completion, "kind": row["kind"]})
+    return texts
+
+
+def within_length(texts: Sequence[Row], tokenizer: Any, max_length: int) -> list[bool]:
+    """Say which texts fit, end token included: TRL would cut the completion off the others.
+
+    Args:
+        texts: ``prompt`` and ``completion`` as texts.
+        tokenizer: The tokenizer.
+        max_length: In tokens.
+
+    Returns:
+        One flag a text.
+    """
+    encoded = tokenizer([text["prompt"] + text["completion"] for text in texts])
+    return [len(ids) < max_length for ids in encoded.input_ids]
