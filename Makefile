@@ -51,8 +51,8 @@ DATA ?= ../shared/data
 
 adapter: $(VENV)/.setup-test ## train the shipped adapter again (about an hour on two cores)
 	$(BIN)/python training/algorithm1.py --data $(DATA)/nq-open-oracle.jsonl.gz --data $(DATA)/NQ-open.dev.jsonl \
-		--data $(DATA)/nq_train_gold.json --out runs/algorithm1-nq --dtype bfloat16 --closed-book-rows \
-		--max-new-tokens 24 --batch-size 32
+		--data $(DATA)/nq_train_gold.json --out runs/algorithm1-nq --baseline-rows \
+		--max-new-tokens 20 --batch-size 64
 	$(BIN)/python training/sft.py --config training/configs/smollm2-nq.yaml
 
 popqa: $(VENV)/.setup ## measure the shipped adapter on 500 PopQA questions (needs $(DATA))

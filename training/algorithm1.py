@@ -11,8 +11,9 @@ writes into the output folder:
     rows.jsonl       the training rows: prompt, completion, kind, label, question_id.
     counts.json      questions and rows a class, and the settings they were made with.
 
-and, where asked for, ``samples.jsonl`` and ``passage_answers.jsonl`` (further journals), ``never_rows.jsonl``
-and ``always_rows.jsonl``. The answers are kept apart from the rows: another label or rule asks nothing again.
+and, where asked for, ``never_rows.jsonl`` and ``always_rows.jsonl``; another ``--label`` writes files of its own
+(``rows_soft.jsonl``, ``counts_soft.json``, and a further journal). The answers are kept apart from the rows: another
+label or rule asks nothing again.
 Prompts are instructions; ``training/sft.py`` puts a model's format around them.
 """
 
@@ -33,10 +34,12 @@ if __name__ == "__main__":
 from langchain_core.runnables import Runnable
 from tqdm import tqdm
 
+from adaptllm_chain.cli.data_options import SOURCES, add_data_options, read_arguments
+from adaptllm_chain.cli.hints import in_options
 from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
 from adaptllm_chain.journal import Journal, write_whole
 from adaptllm_chain.prompts import PromptTemplates
-from adaptllm_chain.qa_data import FORMATS, read_many
+from adaptllm_chain.qa_data import read_many
 from adaptllm_chain.records import Question
 from training.base_models import add_model_options, identity, load_model
 from training.labelling import (
@@ -110,10 +113,10 @@ def make_parser() -> argparse.ArgumentParser:
         prog="training/algorithm1.py",
         description="Ask a base model every question and write the training rows of Algorithm 1.",
     )
-    parser.add_argument("--data", action="append", required=True, metavar="FILE", help="question file; repeatable")
-    parser.add_argument("--format", default="auto", choices=["auto", *FORMATS], help="default: found out from the file")
+    parser.add_argument("--data", action="append", required=True, metavar="FILE", help=f"{SOURCES}; repeatable")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="output folder; run again to resume")
     parser.add_argument("--limit", type=int, metavar="N", help="take the first N questions")
+    add_data_options(parser)
     add_model_options(parser)
     rows = parser.add_argument_group("the rows")
     rows.add_argument("--rule", default="contains", choices=["contains", "exact_match"], help="when an answer is right")
@@ -224,7 +227,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     Raises:
         InvalidInputError: If the files hold no question.
     """
-    questions = read_many(arguments.data, format=arguments.format)[: arguments.limit]
+    questions = read_many(arguments.data, **read_arguments(arguments))[: arguments.limit]
     if not questions:
         raise InvalidInputError(f"no question in {', '.join(arguments.data)}", expected="at least one question")
     templates = PromptTemplates()
@@ -243,14 +246,31 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     pairs = list(zip(questions, evidence, strict=True))
     rows = [row for question, said in pairs for row in adaptive_rows(question, said, templates, **choice)]
     counts = count(len(questions), rows) | choice | {"settings": settings}
-    _write(arguments.out / "rows.jsonl", rows)
+    _write(rows_file(arguments), rows)
     if arguments.baseline_rows:
         never = [never_retrieve_row(question, said, templates, rule=arguments.rule) for question, said in pairs]
         always = [always_retrieve_row(question, said, templates, rule=arguments.rule) for question, said in pairs]
         _write(arguments.out / "never_rows.jsonl", never)
         _write(arguments.out / "always_rows.jsonl", [row for row in always if row is not None])
-    write_whole(arguments.out / "counts.json", json.dumps(counts, indent=2, ensure_ascii=False) + "\n")
+    write_whole(_named(arguments, "counts.json"), json.dumps(counts, indent=2, ensure_ascii=False) + "\n")
     return counts
+
+
+def rows_file(arguments: argparse.Namespace) -> Path:
+    """Say where the rows go.
+
+    Args:
+        arguments: The command line's.
+
+    Returns:
+        ``rows.jsonl`` in the output folder for the paper's label, ``rows_<label>.jsonl`` for another.
+    """
+    return _named(arguments, "rows.jsonl")
+
+
+def _named(arguments: argparse.Namespace, name: str) -> Path:
+    path: Path = arguments.out / name
+    return path if arguments.label == "known" else path.with_stem(f"{path.stem}_{arguments.label}")
 
 
 def _write(path: Path, rows: Iterable[Row]) -> None:
@@ -269,12 +289,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = make_parser().parse_args(argv)
     try:
         counts = run(arguments)
-    except (AdaptLLMError, OSError) as error:
+    except AdaptLLMError as error:
+        print(f"algorithm1: {in_options(error)}", file=sys.stderr)
+        return 2
+    except OSError as error:
         print(f"algorithm1: {error}", file=sys.stderr)
         return 2
     print(
         f"{counts['questions']} questions: {counts['known']} known, {counts['unknown']} unknown "
-        f"(<RET> {counts['ret_share']:.1%}); rows: {counts['rows']} -> {arguments.out / 'rows.jsonl'}"
+        f"(<RET> {counts['ret_share']:.1%}); rows: {counts['rows']} -> {rows_file(arguments)}"
     )
     return 0
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from adaptllm_chain.cli.data_options import SOURCES, add_data_options, read_arguments
 from adaptllm_chain.cli.options import MODES, add_decision_options, add_model_options, whole_number
 from adaptllm_chain.errors import InvalidInputError
 
@@ -28,8 +29,7 @@ def add_parser(subparsers: Any) -> None:
         description="Asks every question of a file in every mode and prints accuracy and retrieval share with 95 % "
         "intervals. Predictions are kept while it runs: the same command again resumes a killed run.",
     )
-    parser.add_argument("--data", required=True, action="append", type=Path, metavar="FILE", help="repeatable")
-    parser.add_argument("--format", default="auto", help="of the data file; by default found out from it")
+    parser.add_argument("--data", required=True, action="append", metavar="FILE", help=f"{SOURCES}; repeatable")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="for predictions and summary.json")
     parser.add_argument(
         "--modes", type=_modes, default=_modes(_DEFAULT_MODES), metavar="A,B", help=f"default: {_DEFAULT_MODES}"
@@ -45,6 +45,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     add_decision_options(parser)
     add_model_options(parser)
+    add_data_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     _check_retriever(arguments.retriever)
     questions = sample_questions(
-        read_many(arguments.data, arguments.format, deduplicate=False), arguments.sample, arguments.seed
+        read_many(arguments.data, deduplicate=False, **read_arguments(arguments)), arguments.sample, arguments.seed
     )
     if arguments.retriever in REPLAYED:
         from adaptllm_chain.retrieval import GivenPassagesRetriever

@@ -76,10 +76,27 @@ def answers_field(data: Mapping[str, Any], *names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_answer(answer, name) for answer in value))
 
 
+def is_written_list(text: str) -> bool:
+    """Say whether a text is a list of texts that was written into a string, from bracket to bracket.
+
+    Args:
+        text: The text; a list that was cut is none.
+
+    Returns:
+        Whether ``answers_field`` would unpack it.
+    """
+    return _written_list(text) is not None
+
+
 def _unpacked(text: str, *, fallback: list[str]) -> list[Any]:
+    found = _written_list(text)
+    return fallback if found is None else found
+
+
+def _written_list(text: str) -> list[str] | None:
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
-        return fallback
+        return None
     for parse in (json.loads, ast.literal_eval):
         try:
             value = parse(stripped)
@@ -88,7 +105,7 @@ def _unpacked(text: str, *, fallback: list[str]) -> list[Any]:
         # "[1]" is rather an answer with brackets than a list of answers.
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return value
-    return fallback
+    return None
 
 
 def _answer(value: object, name: str) -> str:

@@ -9,9 +9,10 @@ from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.qa_data.authors import parse_authors
 from adaptllm_chain.qa_data.columns import parse_columns
 from adaptllm_chain.qa_data.dpr import parse_dpr
+from adaptllm_chain.qa_data.json_sources import json_rows, squad_rows
+from adaptllm_chain.qa_data.line_sources import json_line_rows, table_rows
 from adaptllm_chain.qa_data.natural_questions import parse_nq_open, parse_nq_open_oracle
 from adaptllm_chain.qa_data.popqa import parse_popqa
-from adaptllm_chain.qa_data.row_sources import json_line_rows, json_rows, squad_rows, table_rows
 from adaptllm_chain.qa_data.rows import Row, RowSource
 from adaptllm_chain.qa_data.squad import parse_squad
 from adaptllm_chain.records import Question

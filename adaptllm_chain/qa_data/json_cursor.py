@@ -9,10 +9,14 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 from adaptllm_chain.errors import DataFileError
+from adaptllm_chain.qa_data.cut_files import cut_file
+from adaptllm_chain.qa_data.files import is_compressed, was_cut
 
 _FIRST_READ = 1 << 16
 _SPACE = " \t\r\n"
@@ -20,11 +24,23 @@ _SPACE = " \t\r\n"
 _CUT_TOKEN = re.compile(r"[\w\\.+-]*\s*\Z")
 
 
+def ends_inside(error: json.JSONDecodeError) -> bool:
+    """Say whether JSON text is wrong only because it ends too early.
+
+    Args:
+        error: What the parser said of the text.
+
+    Returns:
+        Whether more text could have made it right.
+    """
+    return error.msg.startswith("Unterminated") or bool(_CUT_TOKEN.match(error.doc, error.pos))
+
+
 class JsonCursor:
     """A position in a stream of JSON text.
 
     Args:
-        stream: The bytes, UTF-8 with or without a byte order mark.
+        stream: The bytes, as ``open_bytes`` gives them; UTF-8 with or without a byte order mark.
         path: The file's name, for messages.
     """
 
@@ -87,28 +103,72 @@ class JsonCursor:
             try:
                 value, end = json.JSONDecoder().raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                cut = error.msg.startswith("Unterminated") or bool(_CUT_TOKEN.match(self._text, error.pos))
+                cut = ends_inside(error)
                 if self._ended or not cut:
                     raise self._broken(error.pos, cut=cut) from error
             except RecursionError as error:
                 raise self._broken(self._at, cut=False) from error
             else:
-                # A number that touches the end of the buffer may go on behind it.
-                if end < len(self._text) or self._ended:
+                if end < len(self._text) or (self._ended and not _is_number(value)):
                     self._at = end
                     return value
+                # A number that touches the end may go on behind it.
+                if self._ended:
+                    raise self._broken(end, cut=True)
             # Doubling keeps the total work linear however long one value is.
             self._read_more(size)
             size *= 2
 
-    def finish(self) -> None:
-        """Check that nothing follows.
+    def members(self) -> Iterator[str]:
+        """Step through the object that starts here.
+
+        Yields:
+            Each key; its value, which starts here then, must be stepped over before the next.
 
         Raises:
-            DataFileError: Something does.
+            DataFileError: It is not a JSON object, or the file ends inside of it.
+        """
+        self.take("{")
+        if self.peek() == "}":
+            self.take("}")
+            return
+        while True:
+            key = str(self.value())
+            self.take(":")
+            yield key
+            if self.take(",}") == "}":
+                return
+
+    def elements(self) -> Iterator[int]:
+        """Step through the list that starts here.
+
+        Yields:
+            Each element's number, from 1; the element, which starts here then, must be stepped
+            over before the next.
+
+        Raises:
+            DataFileError: It is not a JSON list, or the file ends inside of it.
+        """
+        self.take("[")
+        if self.peek() == "]":
+            self.take("]")
+            return
+        for number in count(1):
+            yield number
+            if self.take(",]") == "]":
+                return
+
+    def finish(self) -> None:
+        """Check that nothing follows, and that a compressed file has its checksum.
+
+        Raises:
+            DataFileError: Something does, or it has not.
         """
         if self.peek():
             raise self._broken(self._at, cut=False)
+        if was_cut(self._stream):
+            place = self._bytes_before + len(self._text[: self._at].encode())
+            raise cut_file(self._path, place, inside="the gzip data", compressed=True)
 
     def _read_more(self, size: int) -> None:
         chunk = self._stream.read(size)
@@ -123,22 +183,24 @@ class JsonCursor:
             self._text = rest + self._decode.decode(chunk, final=self._ended)
         except UnicodeDecodeError as error:
             place = self._bytes_before + len(rest.encode()) + error.start
-            cut = self._ended and pending > 0
-            raise _not_json(self._path, place, cut=cut, what="not UTF-8 text") from error
+            if self._ended and pending:
+                raise self._cut_at(place + pending) from error
+            raise _not_json(self._path, place, what="not UTF-8 text") from error
         self._at = 0
 
     def _broken(self, position: int, *, cut: bool) -> DataFileError:
         # For a cut file the end is the useful place: the parser itself points at the string's start.
-        end = len(self._text) if cut else position
-        place = self._bytes_before + len(self._text[:end].encode())
-        return _not_json(self._path, place, cut=cut and self._ended, what="not JSON")
+        if cut and self._ended:
+            return self._cut_at(self._bytes_before + len(self._text.encode()))
+        return _not_json(self._path, self._bytes_before + len(self._text[:position].encode()), what="not JSON")
+
+    def _cut_at(self, place: int) -> DataFileError:
+        return cut_file(self._path, place, inside="a JSON value", compressed=is_compressed(self._stream))
 
 
-def _not_json(path: Path, place: int, *, cut: bool, what: str) -> DataFileError:
-    if cut:
-        return DataFileError(
-            f"{path}: the file ends in the middle of a JSON value, at byte {place}",
-            expected="a complete JSON file",
-            hint="fetch or write it again: it was cut",
-        )
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _not_json(path: Path, place: int, *, what: str) -> DataFileError:
     return DataFileError(f"{path}: {what} at byte {place}", expected="a complete JSON file, in UTF-8")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from adaptllm_chain.errors import InvalidInputError
+from adaptllm_chain.qa_data.cut_files import OnCut
 from adaptllm_chain.qa_data.reading import OnProblem, read_questions
 from adaptllm_chain.qa_data.report import ReadReport
 from adaptllm_chain.records import Question
@@ -35,6 +36,7 @@ def read_many(
     columns: Mapping[str, str] | None = None,
     on_bad_row: OnProblem = "raise",
     on_unanswerable: OnProblem = "raise",
+    on_cut: OnCut = "raise",
     report: ReadReport | None = None,
 ) -> list[Question]:
     """Read several files in order.
@@ -44,13 +46,14 @@ def read_many(
     An identifier that an earlier file has used gets its file's name in front.
 
     Args:
-        paths: The files.
+        paths: The files, or names as ``read_questions`` takes them.
         format: A name in ``FORMATS`` for all of them, or ``"auto"`` to look at each.
         deduplicate: Whether questions that are equal by ``question_key`` are kept once, also
             within a file.
         columns: As for ``read_questions``.
         on_bad_row: As for ``read_questions``.
         on_unanswerable: As for ``read_questions``.
+        on_cut: As for ``read_questions``.
         report: Counts what was read, skipped and dropped as a duplicate, over all files.
 
     Returns:
@@ -69,7 +72,13 @@ def read_many(
     ids: set[str] = set()
     for path in files:
         for question in read_questions(
-            path, format, columns=columns, on_bad_row=on_bad_row, on_unanswerable=on_unanswerable, report=counts
+            path,
+            format,
+            columns=columns,
+            on_bad_row=on_bad_row,
+            on_unanswerable=on_unanswerable,
+            on_cut=on_cut,
+            report=counts,
         ):
             unique = _with_unique_id(question, Path(path), ids)
             place = place_of.setdefault(question_key(question.text), len(kept)) if deduplicate else len(kept)

@@ -21,7 +21,7 @@ def parse_popqa(row: Row) -> Question:
     """
     data = row.data
     return Question(
-        id=data.get("id") or row.default_id,
+        id=str(data.get("id") or row.default_id),
         text=text_field(data, "question"),
         answers=answers_field(data, "possible_answers"),
         popularity=number_field(data, "s_pop"),

@@ -19,6 +19,7 @@ class ReadReport:
         unanswerable: Questions that were left out because their source says they have no answer.
         duplicates: Questions that ``read_many`` dropped because another one asks the same.
         problems: The first broken rows, in words.
+        cuts: Files that were cut and read as far as they are whole, in words.
     """
 
     questions: int = 0
@@ -26,6 +27,12 @@ class ReadReport:
     unanswerable: int = 0
     duplicates: int = 0
     problems: list[str] = field(default_factory=list)
+    cuts: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there were, usable or not."""
+        return self.questions + self.skipped + self.unanswerable
 
     def add_skipped(self, problem: str) -> None:
         """Count a row that was left out.

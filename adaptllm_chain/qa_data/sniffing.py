@@ -9,10 +9,12 @@ from typing import Any
 
 from adaptllm_chain.errors import DataFileError
 from adaptllm_chain.qa_data.columns import DEFAULT_COLUMNS
+from adaptllm_chain.qa_data.cut_files import CutFileError
 from adaptllm_chain.qa_data.files import open_bytes
 from adaptllm_chain.qa_data.formats import FORMATS
 from adaptllm_chain.qa_data.json_cursor import JsonCursor
-from adaptllm_chain.qa_data.row_sources import json_line_rows, json_rows, table_rows
+from adaptllm_chain.qa_data.json_sources import json_rows
+from adaptllm_chain.qa_data.line_sources import json_line_rows, table_rows
 from adaptllm_chain.qa_data.rows import Row
 
 
@@ -31,7 +33,10 @@ def sniff_format(path: Path, *, generic: bool = False) -> str:
         DataFileError: The file is empty, or of no known format.
     """
     with open_bytes(path) as stream:
-        first = JsonCursor(stream, path).peek()
+        cursor = JsonCursor(stream, path)
+        first = cursor.peek()
+        if not first:
+            cursor.finish()  # a gzip file that was cut is not empty
     if not first:
         raise DataFileError(f"{path}: the file is empty", expected="a file of questions")
     if first == "[":
@@ -57,7 +62,15 @@ _LOOK_AT = 20
 
 
 def _first_usable(rows: Iterator[Row]) -> Mapping[str, Any] | None:
-    few = [row.data for row in islice(rows, _LOOK_AT) if row.problem is None]
+    few = []
+    try:
+        for row in islice(rows, _LOOK_AT):
+            if row.problem is None:
+                few.append(row.data)  # noqa: PERF401 - those before a cut count
+    except CutFileError:
+        # It belongs to the reader, unless nothing stands before it.
+        if not few:
+            raise
     return next((data for data in few if _has_question(data)), few[0] if few else None)
 
 
@@ -96,9 +109,16 @@ def _json_object(path: Path, *, generic: bool) -> str | None:
             return "authors"
         # With a column map the nested object alone does not tell a document from a line that
         # begins with an object, but what follows the first line does.
-        if _has_question(value) or (generic and _json_lines(path, generic=True) is None):
+        if _has_question(value) or (generic and not _is_json_lines(path)):
             return "json"
     return None
+
+
+def _is_json_lines(path: Path) -> bool:
+    try:
+        return _json_lines(path, generic=True) is not None
+    except CutFileError:
+        return False
 
 
 def _json_lines(path: Path, *, generic: bool) -> str | None:

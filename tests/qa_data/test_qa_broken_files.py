@@ -13,7 +13,7 @@ from qa_files import AUTHORS, CONTENTS, POPQA_COLUMNS, lines, table, write
 from adaptllm_chain.errors import DataFileError
 from adaptllm_chain.qa_data import ReadReport, read_questions
 from adaptllm_chain.qa_data import json_cursor as cursor_module
-from adaptllm_chain.qa_data.row_sources import json_rows
+from adaptllm_chain.qa_data.json_sources import json_rows
 
 
 @pytest.mark.parametrize(
@@ -96,27 +96,12 @@ def test_a_table_with_a_missing_cell_or_an_open_quote(tmp_path: Path) -> None:
         list(read_questions(path))
     assert len(list(read_questions(path, on_bad_row="skip"))) == 1
     path = write(tmp_path, header + good + '3\ts\tp\to\t5\t6\t"q?\ta\n' + good.replace("1", "4", 1))
+    with pytest.raises(DataFileError, match=r"a quote that opens in the row of line 3, at byte"):
+        list(read_questions(path, on_bad_row="skip"))
+    assert len(list(read_questions(path, on_cut="keep"))) == 1
+    path = write(tmp_path, header + good + good.replace("1", "3", 1).replace("q?", '"q"?'))
     with pytest.raises(DataFileError, match=r"line 3: not a row of separated columns"):
         list(read_questions(path))
-
-
-@pytest.mark.parametrize("name", ["authors", "dpr", "squad", "json"])
-def test_a_cut_json_file_names_the_byte(tmp_path: Path, name: str) -> None:
-    whole = CONTENTS[name].encode()
-    for end in range(1, len(whole)):
-        path = write(tmp_path, whole[:end])
-        with pytest.raises(DataFileError, match=rf"file\.data: the file ends .* at byte {end}\b"):
-            list(read_questions(path, name, on_bad_row="skip"))
-
-
-def test_a_cut_is_counted_in_bytes_not_letters(tmp_path: Path) -> None:
-    document = json.dumps([{"question": "où est le phare", "answers": ["à Moss"]}], ensure_ascii=False).encode()
-    for end in range(1, len(document)):
-        with pytest.raises(DataFileError, match=r"at byte \d+") as caught:
-            list(read_questions(write(tmp_path, document[:end]), "json"))
-        place = int(str(caught.value).split("at byte ")[1].split()[0])
-        # Inside of a letter the break is where that letter starts.
-        assert end - 1 <= place <= end
 
 
 def test_json_that_is_wrong_rather_than_cut(tmp_path: Path) -> None:
@@ -130,12 +115,11 @@ def test_json_that_is_wrong_rather_than_cut(tmp_path: Path) -> None:
         list(read_questions(write(tmp_path, "[" * 200_000), "json"))
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_a_cut_gzip_file_is_refused(tmp_path: Path, name: str) -> None:
-    whole = gzip.compress(CONTENTS[name].encode())
-    path = write(tmp_path, whole[: len(whole) - 12])
-    with pytest.raises(DataFileError, match="damaged or was cut"):
-        list(read_questions(path, name, on_bad_row="skip"))
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
+    damaged = bytearray(gzip.compress(CONTENTS["json"].encode()))
+    damaged[-5] ^= 1
+    with pytest.raises(DataFileError, match="compressed file is damaged: CRC"):
+        list(read_questions(write(tmp_path, bytes(damaged)), "json"))
 
 
 def test_squad_without_its_tree_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptllm_chain.qa_data import ReadReport, read_many, read_questions
+from adaptllm_chain.qa_data import CutFileError, ReadReport, read_many, read_questions
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = [
@@ -36,6 +36,22 @@ def test_e4_real_files_load(name: str, questions: int, with_gold: int, with_give
         assert all(question.given_passages[0].metadata["score"] > 0 for question in found)
     if name.startswith("popqa"):
         assert all(question.popularity is not None for question in found)
+
+
+@pytest.mark.parametrize(
+    "name", ["xquad.en.json", "popqa_test_test.json", "NQ-open.dev.jsonl", "nq-open-oracle.jsonl.gz"]
+)
+def test_real_files_that_are_cut(name: str, tmp_path: Path) -> None:
+    whole = (DATA / name).read_bytes()
+    full = list(read_questions(DATA / name))
+    cut = tmp_path / name
+    for share in (0.3, 0.9):
+        cut.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(CutFileError):
+            list(read_questions(cut))
+        kept = list(read_questions(cut, on_cut="keep"))
+        assert kept == full[: len(kept)]
+        assert share - 0.15 < len(kept) / len(full) < share + 0.15
 
 
 def test_overlapping_files_are_joined_once() -> None:

@@ -194,6 +194,8 @@ def test_samples_are_asked_several_times_and_another_label_asks_nothing_again(
     assert main(arguments) == 0
     assert main([*arguments, "--label", "utility"]) == 0
     assert (out / "answers.jsonl").read_bytes() == before
+    written = {path.name for path in out.iterdir()}
+    assert {"rows.jsonl", "rows_soft.jsonl", "rows_utility.jsonl", "counts_soft.json"} <= written
     # The same seed draws the same samples.
     other = [*arguments[:3], str(tmp_path / "other"), *arguments[4:]]
     assert main([*other, "--label", "soft", "--samples", "3", "--temperature", "2"]) == 0
