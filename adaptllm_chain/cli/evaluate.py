@@ -81,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         retriever = open_retriever(arguments)
     policies = {mode: _policy(mode, arguments) for mode in arguments.modes}
     llm = load_llm(arguments)
+    _answer_once(llm)
     predictions: dict[str, list[Prediction]] = {}
     for mode, policy in policies.items():
         predictions[mode] = _run_mode(mode, policy, arguments, questions, llm, retriever)
@@ -92,10 +93,35 @@ def run(arguments: argparse.Namespace) -> int:
     ranking = summaries["adaptive"].auc if "adaptive" in summaries else None
     if ranking is not None:
         print(f'\narea under the curve of P(<RET>) against "never_retrieve is wrong": {ranking:.3f}')
+    _write_trade_off(predictions, arguments.out / "trade_off.json")
     failed = [row for rows in predictions.values() for row in rows if row.error is not None]
     if failed:
         note(f"{len(failed)} questions failed and count as wrong; the first: {failed[0].question!r}: {failed[0].error}")
     return 1 if failed else 0
+
+
+def _write_trade_off(predictions: dict[str, list[Prediction]], file: Path) -> None:
+    """Write what every threshold would have given, where the three modes that it takes were run."""
+    from adaptllm_chain.evaluation import trade_off
+    from adaptllm_chain.journal import write_whole
+
+    never, always, adaptive = (predictions.get(m) for m in ("never_retrieve", "always_retrieve", "adaptive"))
+    if never is None or always is None or adaptive is None:
+        return
+    if any(row.ret_probability is None for row in adaptive):
+        return  # the model tells none, so there is no threshold to choose
+    bounds = trade_off(adaptive, never, always)
+    write_whole(file, bounds.model_dump_json(indent=2) + "\n")
+    print(f"right by either path: {bounds.oracle}; every threshold: {file}")
+
+
+def _answer_once(llm: Any) -> None:
+    """Let the modes share their answers: adaptive asks with passages what always_retrieve has asked already."""
+    from langchain_core.caches import InMemoryCache
+    from langchain_core.language_models import BaseLanguageModel
+
+    if isinstance(llm, BaseLanguageModel) and llm.cache is None:
+        llm.cache = InMemoryCache()
 
 
 def _policy(mode: str, arguments: argparse.Namespace) -> Any:

@@ -2,5 +2,17 @@
 
 from adaptllm_chain.evaluation.prediction import Prediction, predict, sample_questions
 from adaptllm_chain.evaluation.summary import Proportion, Summary, render_table, summarise
+from adaptllm_chain.evaluation.tradeoff import Tradeoff, TradeoffPoint, trade_off
 
-__all__ = ["Prediction", "Proportion", "Summary", "predict", "render_table", "sample_questions", "summarise"]
+__all__ = [
+    "Prediction",
+    "Proportion",
+    "Summary",
+    "Tradeoff",
+    "TradeoffPoint",
+    "predict",
+    "render_table",
+    "sample_questions",
+    "summarise",
+    "trade_off",
+]
