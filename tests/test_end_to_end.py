@@ -103,9 +103,10 @@ def test_from_questions_to_a_chain_with_its_own_adapter(tmp_path: Path) -> None:
             file.write(json.dumps(row) + "\n")
     assert algorithm1.main(
         ["--data", str(data), "--out", str(tmp_path / "rows"), "--model", str(tmp_path / "base"),
-         "--max-new-tokens", "4", "--closed-book-rows"]
+         "--max-new-tokens", "4", "--baseline-rows"]
     ) == 0  # fmt: skip
-    recipe = {"base": str(tmp_path / "base"), "rows": str(tmp_path / "rows" / "rows.jsonl"), "device": "cpu",
+    rows = [str(tmp_path / "rows" / name) for name in ("rows.jsonl", "never_rows.jsonl")]
+    recipe = {"base": str(tmp_path / "base"), "rows": rows, "device": "cpu",
               "out": str(tmp_path / "adapter"), "format": "chat", "batch_size": 8, "micro_batch_size": 8, "epochs": 40,
               "kinds": ["parametric", "context", "closed_book"], "learning_rate": 0.02, "dev_fraction": 0.0,
               "lora_targets": ["q_proj", "v_proj", "o_proj", "down_proj"], "lora_dropout": 0.0}  # fmt: skip

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Mapping
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +54,12 @@ def last_checkpoint(folder: Path) -> str | None:
         Its path; ``None`` if there is none. The trainer writes its state last, so one that lacks it was
         cut off by a kill.
     """
-    needed = ("adapter_model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json")
+    needed = ("adapter_model.safetensors", "scheduler.pt", "trainer_state.json")
+    optimizers = ("optimizer.pt", "optimizer.bin")  # the second under FSDP
     found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]), reverse=True)
     for path in found:
-        if all((path / name).is_file() for name in needed) and _is_json(path / "trainer_state.json"):
+        whole = all((path / name).is_file() for name in needed) and any((path / name).is_file() for name in optimizers)
+        if whole and _is_json(path / "trainer_state.json"):
             return str(path)
     return None
 
@@ -68,20 +72,23 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def save_adapter(model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...]) -> PromptSpec:
+def save_adapter(
+    model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...], *, state_dict: Mapping[str, Any] | None = None
+) -> PromptSpec:
     """Write what an adapter needs to be used: its weights and its prompt specification.
 
     Args:
         model: The trained PEFT model.
         recipe: What it was trained with.
         trained_on: The kinds of prompt among its rows.
+        state_dict: Its weights, where the model itself holds but a piece of them (FSDP).
 
     Returns:
         The specification, as saved.
     """
     base_name = EMBEDDED_BASE_NAME if recipe.base == EMBEDDED else recipe.base
     model.peft_config["default"].base_model_name_or_path = base_name
-    model.save_pretrained(str(recipe.out), save_embedding_layers=False)
+    model.save_pretrained(str(recipe.out), save_embedding_layers=False, state_dict=state_dict)
     spec = PromptSpec(
         format=recipe.format,
         templates=PromptTemplates(),
@@ -93,34 +100,14 @@ def save_adapter(model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...])
     return spec
 
 
-def model_card(recipe: Recipe, spec: PromptSpec, result: Mapping[str, Any]) -> str:
-    """Write the card of an adapter: what it is, what it was trained with, what came out.
-
-    Args:
-        recipe: The recipe.
-        spec: What it was trained on.
-        result: What goes into ``result.json``.
-
-    Returns:
-        Markdown with the header that model hubs read.
-    """
-    figures = "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in result["dev"].items())
-    return (
-        f"---\nbase_model: {spec.base_model}\nlibrary_name: peft\ntags: [lora, adapt-llm, adaptive-retrieval]\n---\n\n"
-        f"# {recipe.out.name}\n\n"
-        f"A LoRA adapter for {spec.base_model}, trained with `training/sft.py` of adaptllm-chain as in "
-        '"When to Retrieve" (arXiv:2404.19705). It reads the prompts in `prompt_spec.json`: '
-        f"format {spec.format}, kinds {', '.join(spec.trained_on)}.\n\n"
-        f"Trained for {result['steps']} steps of {recipe.batch_size} rows ({result['rows']}; {result['rows_too_long']} "
-        f"too long), mean loss {result['train_loss']:.3f}. The rest stands in `recipe.yaml` and `result.json`.\n\n"
-        f"## On the questions kept out\n\n{figures}\n"
-    )
-
-
 def versions() -> dict[str, str]:
-    """Name the libraries that an adapter was made with.
+    """Name what an adapter was made with.
 
     Returns:
-        Their versions.
+        The versions of Python and of the libraries; ours is left out where it is not installed.
     """
-    return {name: version(name) for name in ("torch", "transformers", "peft", "trl", "datasets")}
+    found = {"python": platform.python_version()}
+    for name in ("adaptllm-chain", "torch", "transformers", "peft", "trl", "datasets"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

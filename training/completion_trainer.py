@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -76,7 +77,12 @@ class CompletionTrainer(SFTTrainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
         rows = self.train_dataset if train_dataset is None else train_dataset
-        step = self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
+        # One order for all processes; accelerate deals its micro-batches out to them in turn.
+        step = (
+            self.args.per_device_train_batch_size
+            * self.args.gradient_accumulation_steps
+            * self.accelerator.num_processes
+        )
         groups = rows["kind"] if "kind" in rows.column_names else None
         return BucketedSampler([len(ids) for ids in rows["input_ids"]], step, self.args.seed, groups)
 
@@ -94,7 +100,9 @@ class CompletionTrainer(SFTTrainer):
         Returns:
             The loss, a scalar.
         """
-        if return_outputs or inputs["input_ids"].device.type != "cpu":
+        # With several processes the pass has to go through the wrapper that averages their gradients.
+        alone_on_cpu = self.accelerator.num_processes == 1 and inputs["input_ids"].device.type == "cpu"
+        if return_outputs or not alone_on_cpu:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         base = model.get_base_model()
         shared = 0 if self.args.activation_checkpointing else shared_beginning(inputs["input_ids"], inputs["labels"])
@@ -106,6 +114,15 @@ class CompletionTrainer(SFTTrainer):
         logits = base.get_output_embeddings()(hidden[:, :-1][counted]).float()
         total = torch.nn.functional.cross_entropy(logits, labels[counted], reduction="sum")
         return total / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        """Write the adapter of a checkpoint; of a base with an added token its rows alone, not whole embeddings."""
+        if not self.args.should_save:
+            return
+        folder = Path(output_dir or self.args.output_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.model.save_pretrained(str(folder), state_dict=state_dict, save_embedding_layers=False)
+        self.processing_class.save_pretrained(str(folder))
 
 
 def _hidden_states(decoder: Any, inputs: dict[str, Any], shared: int) -> Any:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, Self, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.prompts import FormatName
 from adaptllm_chain.records import PromptKind
+from training.contradictions import refuse_contradictions
 
 
 class Recipe(BaseModel):
@@ -28,18 +29,21 @@ class Recipe(BaseModel):
             repeating them; ``None`` leaves the rows as they are.
         max_rows: The most rows of a kind to train on, drawn at random before balancing; all of those not named.
         dev_fraction: Share of the questions kept out for the dev figures.
+        ret_token: How ``<RET>`` is taught: ``"text"``, in the tokens that the base has for it (the paper's way; the
+            adapter works wherever LoRA does), or ``"added"``, as one new token whose input and output rows are trained.
         epochs: Passes over the rows.
+        max_steps: Optimizer steps to stop after; where it is given, it wins over ``epochs``.
         learning_rate: Peak learning rate.
         schedule: ``"constant"`` as in the paper, or one that decays.
         warmup_steps: Steps of linear warm-up.
-        batch_size: Rows an optimizer step.
-        micro_batch_size: Rows a forward pass; the rest is accumulated.
+        batch_size: Rows an optimizer step, over all processes.
+        micro_batch_size: Rows a forward pass of one process; the rest is accumulated.
         max_length: Tokens a row; longer rows are left out and counted, never cut.
         lora_r: Rank.
         lora_alpha: Scale.
         lora_dropout: Dropout on the adapter's input.
         lora_targets: Which linear layers get an adapter.
-        dtype: Type of the base's weights while training.
+        dtype: Type of the base's weights while training; ``"auto"`` is bfloat16 where the hardware computes in it.
         device: ``"auto"``, or a torch device.
         load_in: Quantise the base with bitsandbytes; a GPU only.
         gradient_checkpointing: Trade time for memory.
@@ -53,11 +57,13 @@ class Recipe(BaseModel):
     rows: tuple[Path, ...] = Field(min_length=1)
     out: Path
     format: FormatName = "alpaca"
-    kinds: tuple[PromptKind, ...] = ("parametric", "context")
+    kinds: tuple[PromptKind, ...] = Field(default=("parametric", "context"), min_length=1)
     known_share: float | None = Field(default=None, gt=0.0, lt=1.0)
     max_rows: dict[PromptKind, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     dev_fraction: float = Field(default=0.1, ge=0.0, lt=1.0)
+    ret_token: Literal["text", "added"] = "text"  # noqa: S105 - no password
     epochs: float = Field(default=3, gt=0)
+    max_steps: int | None = Field(default=None, ge=1)
     learning_rate: float = Field(default=3e-4, gt=0)
     schedule: Literal["constant", "constant_with_warmup", "linear", "cosine"] = "constant"
     warmup_steps: int = Field(default=0, ge=0)
@@ -68,7 +74,7 @@ class Recipe(BaseModel):
     lora_alpha: int = Field(default=16, ge=1)
     lora_dropout: float = Field(default=0.05, ge=0.0, lt=1.0)
     lora_targets: tuple[str, ...] = ("q_proj", "v_proj")
-    dtype: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
     load_in: Literal["8bit", "4bit"] | None = None
     gradient_checkpointing: bool = False
@@ -79,6 +85,16 @@ class Recipe(BaseModel):
     @classmethod
     def _one_or_several(cls, rows: Any) -> Any:
         return [rows] if isinstance(rows, str | Path) else rows
+
+    @property
+    def adds_token(self) -> bool:
+        """Whether ``<RET>`` becomes a token of its own."""
+        return self.ret_token == "added"  # noqa: S105 - no password
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse_contradictions(self)
+        return self
 
     @classmethod
     def load(cls, path: Path, overrides: Mapping[str, Any]) -> Recipe:
@@ -92,7 +108,7 @@ class Recipe(BaseModel):
             The recipe.
 
         Raises:
-            InvalidInputError: If the file is missing or a field is unknown or out of range.
+            InvalidInputError: If the file is missing, a field is unknown or out of range, or two contradict each other.
         """
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -101,7 +117,7 @@ class Recipe(BaseModel):
         if not isinstance(content, dict):
             raise InvalidInputError(f"{str(path)!r} holds {type(content).__name__}", expected="fields of a recipe")
         try:
-            recipe = cls.model_validate({**content, **overrides})
+            return cls.model_validate({**content, **overrides})
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InvalidInputError(
@@ -109,14 +125,6 @@ class Recipe(BaseModel):
                 expected=f"these fields: {', '.join(cls.model_fields)}",
                 hint="python training/sft.py --help",
             ) from error
-        if recipe.batch_size % recipe.micro_batch_size:
-            fits = max(n for n in range(1, recipe.micro_batch_size) if recipe.batch_size % n == 0)
-            raise InvalidInputError(
-                f"batch_size={recipe.batch_size} with micro_batch_size={recipe.micro_batch_size}",
-                expected="a batch that is a multiple of the micro-batch",
-                hint=f"--micro-batch-size {fits}",
-            )
-        return recipe
 
 
 def make_parser() -> argparse.ArgumentParser:

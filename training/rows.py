@@ -106,8 +106,6 @@ def select_rows(rows: Sequence[Row], recipe: Recipe) -> list[Row]:
             kinds[kind] = rng.sample(kinds[kind], most)
     if "parametric" in kinds:
         kinds["parametric"] = _balance(kinds["parametric"], recipe.known_share, rng)
-    elif recipe.known_share is not None:
-        kinds["parametric"] = _balance([], recipe.known_share, rng)
     return [row for kind in recipe.kinds for row in kinds[kind]]
 
 

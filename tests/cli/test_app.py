@@ -13,7 +13,10 @@ from tests.cli.conftest import Run
 QUICK_ONLY = ("torch", "transformers", "faiss", "numpy", "langchain_core", "pydantic", "tqdm", "importlib.metadata")
 
 
-@pytest.mark.parametrize("command", [[], ["ask"], ["index"], ["demo"], ["doctor"], ["stats"]], ids=" ".join)
+COMMANDS = ([], ["ask"], ["index"], ["demo"], ["doctor"], ["stats"], ["export"], ["push"])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_answers_at_once(command: list[str]) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "adaptllm_chain.cli", *command, "--help"],

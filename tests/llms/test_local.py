@@ -383,3 +383,14 @@ def test_streamed_text_equals_the_finished_text(text: str, size: int) -> None:
 
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     assert "".join(_stream_until_stop(iter(pieces), stops, finish)) == finish(text)
+
+
+@pytest.mark.parametrize(
+    ("can", "expected"), [({"avx512_bf16": True}, torch.bfloat16), ({"avx2": True}, torch.float32)]
+)
+def test_training_takes_bfloat16_only_where_the_cpu_computes_in_it(monkeypatch, can, expected) -> None:
+    from adaptllm_chain.llms.devices import pick_training_dtype
+
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: can)
+    assert pick_training_dtype("auto", "cpu") == expected
+    assert pick_training_dtype("float32", "cpu") == torch.float32

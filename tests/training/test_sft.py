@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptllm_chain.errors import DataFileError, InvalidInputError
-from adaptllm_chain.llms import LocalLLM
 from adaptllm_chain.llms.encoding import PromptEncoder
 from tests.conftest import ROOT
 from tests.tiny_models import byte_level_tokenizer, sentencepiece_tokenizer, tiny_llama
@@ -27,7 +23,8 @@ from training.adapter_folder import last_checkpoint
 from training.completion_trainer import BucketedSampler, shared_beginning
 from training.recipe import Recipe
 from training.rows import _balance, read_rows, select_rows, split_rows, within_length, write_texts
-from training.sft import build_trainer, main
+from training.sft import main
+from training.trainer import build_trainer
 
 ASK = "Answer the question Q. If you need help answer <RET> to get the context. Q: "
 QUICK = {"batch_size": 4, "micro_batch_size": 2, "device": "cpu", "epochs": 2, "learning_rate": 0.01}
@@ -213,11 +210,6 @@ def test_paper_defaults() -> None:
     assert (defaults.lora_targets, defaults.max_length) == (("q_proj", "v_proj"), 512)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "training" / "configs").glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_recipe_loads(path: Path) -> None:
-    assert Recipe.load(path, {})
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [("learning_rte: 1", "learning_rte"), ("epochs: -1", "epochs"), ("batch_size: 5\nmicro_batch_size: 2", "multiple"),
@@ -250,46 +242,6 @@ def tiny_run(tmp_path: Path) -> tuple[Path, list[str]]:
               "format": "chat", "known_share": 0.4, "save_steps": 2, "kinds": ["parametric"], **QUICK}  # fmt: skip
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(fields))
     return tmp_path, [sys.executable, str(ROOT / "training" / "sft.py"), "--config", str(tmp_path / "recipe.yaml")]
-
-
-def test_killed_and_started_again_continues_t8(tiny_run) -> None:
-    folder, command = tiny_run
-    out = folder / "out"
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 180
-    while not list(out.glob("checkpoints/checkpoint-*/trainer_state.json")):
-        assert process.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not (out / "result.json").exists()
-    again = subprocess.run(command, check=True, capture_output=True, text=True)
-    result = json.loads((out / "result.json").read_text())
-    assert result["resumed_from_step"] >= 2
-    assert f"resumed from step {result['resumed_from_step']}" in again.stdout
-
-    unbroken = folder / "unbroken"
-    subprocess.run([*command, "--out", str(unbroken)], check=True, capture_output=True)
-    expected = json.loads((unbroken / "result.json").read_text())
-    assert expected["resumed_from_step"] is None
-    assert result["steps"] == expected["steps"]
-    assert result["rows"] == expected["rows"]
-    assert result["losses"][-1][1] == pytest.approx(expected["losses"][-1][1], rel=0.05, abs=0.02)
-
-    card = (out / "README.md").read_text()
-    assert f"{result['steps']} steps" in card
-    assert "More Information Needed" not in card
-
-    # Finished: the same command again trains nothing and changes nothing.
-    before = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
-    subprocess.run(command, check=True, capture_output=True)
-    assert {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()} == before
-
-    # The adapter loads with its format, and learned to tell the two kinds of question apart.
-    llm = LocalLLM.from_pretrained(folder / "base", adapter=out, max_new_tokens=4)
-    assert llm.format == "chat"
-    assert result["dev"]["questions"] > 0
 
 
 def test_another_recipe_in_the_same_folder_is_refused(tiny_run, capsys) -> None:
