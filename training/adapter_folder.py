@@ -20,21 +20,28 @@ from adaptllm_chain.ret.marker import RET
 from training.recipe import Recipe
 
 
-def check_recipe(path: Path, recipe: Mapping[str, Any]) -> None:
+def check_recipe(path: Path, recipe: Mapping[str, Any], *, yet_unknown: str | None = None) -> None:
     """Make sure that an output folder that is in use belongs to the same recipe.
 
     Args:
         path: Its recipe file.
         recipe: The recipe of this run.
+        yet_unknown: A field that is compared later.
 
     Raises:
         JournalError: If it belongs to another recipe.
     """
     if not path.exists():
+        if (card := path.with_name("README.md")).exists():
+            raise JournalError(
+                f"{card} is there, but no {path.name}: the folder is used for something else",
+                expected="a new folder, or one of an earlier run",
+                hint="--out another-folder",
+            )
         return
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
     found = found if isinstance(found, dict) else {}
-    changed = sorted(key for key in {*found, *recipe} if found.get(key) != recipe.get(key))
+    changed = sorted(key for key in {*found, *recipe} if key != yet_unknown and found.get(key) != recipe.get(key))
     if changed:
         differences = "; ".join(f"{key}: {found.get(key)!r} -> {recipe.get(key)!r}" for key in changed)
         raise JournalError(

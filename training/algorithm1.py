@@ -36,10 +36,11 @@ from tqdm import tqdm
 
 from adaptllm_chain.cli.data_options import SOURCES, add_data_options, read_arguments
 from adaptllm_chain.cli.hints import in_options
+from adaptllm_chain.cli.options import whole_number
 from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
 from adaptllm_chain.journal import Journal, write_whole
 from adaptllm_chain.prompts import PromptTemplates
-from adaptllm_chain.qa_data import read_many
+from adaptllm_chain.qa_data import ReadReport, read_many
 from adaptllm_chain.records import Question
 from training.base_models import add_model_options, identity, load_model
 from training.labelling import (
@@ -87,7 +88,7 @@ def ask_all(
         for start in range(done * chunk, len(prompts), chunk):
             part = prompts[start : start + chunk]
             before_chunk(start // chunk)
-            outputs = llm.batch([prompt for _, prompt in part for _ in range(times)])
+            outputs = _answers(llm, part, times)
             texts = [str(getattr(output, "text", output)) for output in outputs]
             journal.extend(
                 [
@@ -103,6 +104,20 @@ def ask_all(
     return [answer["answers"] for row in journal for answer in row["answers"]]
 
 
+def _answers(llm: Runnable[Any, Any], part: Prompts, times: int) -> list[Any]:
+    """Ask for one chunk; an error names the question that it comes from."""
+    outputs = llm.batch([prompt for _, prompt in part for _ in range(times)], return_exceptions=True)
+    for at, output in enumerate(outputs):
+        if isinstance(output, Exception):
+            identifier, prompt = part[at // times]
+            raise InvalidInputError(
+                f"the base model failed on question {identifier!r} ({prompt[:60]!r}…): "
+                f"{type(output).__name__}: {output}",
+                hint="the chunks before it are kept: mend or remove the question, or run the command again",
+            ) from output
+    return outputs
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Describe the command line.
 
@@ -115,7 +130,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--data", action="append", required=True, metavar="FILE", help=f"{SOURCES}; repeatable")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="output folder; run again to resume")
-    parser.add_argument("--limit", type=int, metavar="N", help="take the first N questions")
+    parser.add_argument("--limit", type=whole_number, metavar="N", help="take the first N questions")
     add_data_options(parser)
     add_model_options(parser)
     rows = parser.add_argument_group("the rows")
@@ -127,7 +142,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="known: Algorithm 1 (default); soft: the share of --samples answers that are right; "
         "utility: <RET> only where the gold passage makes a wrong answer right",
     )
-    rows.add_argument("--samples", type=int, default=8, metavar="K", help="with --label soft: answers a question")
+    rows.add_argument(
+        "--samples", type=whole_number, default=8, metavar="K", help="with --label soft: answers a question"
+    )
     rows.add_argument("--temperature", type=float, default=0.7, help="with --label soft: of the sampled answers")
     rows.add_argument("--seed", type=int, default=0, help="with --label soft: of a local model's sampler")
     rows.add_argument(
@@ -227,7 +244,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     Raises:
         InvalidInputError: If the files hold no question.
     """
-    questions = read_many(arguments.data, **read_arguments(arguments))[: arguments.limit]
+    report = ReadReport()
+    questions = read_many(arguments.data, **read_arguments(arguments), report=report)[: arguments.limit]
     if not questions:
         raise InvalidInputError(f"no question in {', '.join(arguments.data)}", expected="at least one question")
     templates = PromptTemplates()
@@ -235,7 +253,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     # The label and the rule are not among the settings: they may change, and nothing is asked again.
     settings = {
         "data": data_hash(questions),
-        **identity(llm, arguments.model),
+        **identity(llm, arguments.model, arguments.base_url),
         "dtype": arguments.dtype,
         "load_in": arguments.load_in,
         "max_new_tokens": arguments.max_new_tokens,
@@ -245,7 +263,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     choice = {"label": arguments.label, "rule": arguments.rule}
     pairs = list(zip(questions, evidence, strict=True))
     rows = [row for question, said in pairs for row in adaptive_rows(question, said, templates, **choice)]
-    counts = count(len(questions), rows) | choice | {"settings": settings}
+    counts = count(len(questions), rows) | choice
+    counts |= {"skipped": report.skipped, "duplicates": report.duplicates, "settings": settings}
     _write(rows_file(arguments), rows)
     if arguments.baseline_rows:
         never = [never_retrieve_row(question, said, templates, rule=arguments.rule) for question, said in pairs]
@@ -297,7 +316,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     print(
         f"{counts['questions']} questions: {counts['known']} known, {counts['unknown']} unknown "
-        f"(<RET> {counts['ret_share']:.1%}); rows: {counts['rows']} -> {rows_file(arguments)}"
+        f"(<RET> {counts['ret_share']:.1%}); {counts['skipped']} broken rows skipped; "
+        f"rows: {counts['rows']} -> {rows_file(arguments)}"
     )
     return 0
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
+from adaptllm_chain.cli.options import whole_number
 from adaptllm_chain.errors import InvalidInputError, missing_extra
 
 
@@ -33,8 +34,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 …")
     group.add_argument("--load-in", choices=["8bit", "4bit"], help="quantise the base with bitsandbytes (GPU)")
     group.add_argument("--prompt-format", choices=["plain", "alpaca", "chat"], help="default: the model's own")
-    group.add_argument("--max-new-tokens", type=int, default=32)
-    group.add_argument("--batch-size", type=int, default=16)
+    group.add_argument("--max-new-tokens", type=whole_number, default=32)
+    group.add_argument("--batch-size", type=whole_number, default=16)
 
 
 def load_model(arguments: argparse.Namespace) -> Runnable[Any, Any]:
@@ -51,6 +52,7 @@ def load_model(arguments: argparse.Namespace) -> Runnable[Any, Any]:
     """
     provider, colon, name = arguments.model.partition(":")
     if colon and provider == "python":
+        _refuse_local_options(arguments, "base_url", "dtype", "device")
         return _own(name)
     if colon and len(provider) > 1 and "/" not in provider:  # "C:\model" is a folder
         return _served(arguments)
@@ -74,11 +76,7 @@ def load_model(arguments: argparse.Namespace) -> Runnable[Any, Any]:
 
 
 def _served(arguments: argparse.Namespace) -> Runnable[Any, Any]:
-    local_only = {name: getattr(arguments, name) for name in ("load_in", "prompt_format")}
-    if given := sorted(name for name, value in local_only.items() if value is not None):
-        raise InvalidInputError(
-            f"--{given[0].replace('_', '-')} with --model {arguments.model!r}", expected="it with a local model alone"
-        )
+    _refuse_local_options(arguments, "dtype", "device")
     try:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
@@ -88,8 +86,21 @@ def _served(arguments: argparse.Namespace) -> Runnable[Any, Any]:
         return init_chat_model(arguments.model, temperature=0.0, max_tokens=arguments.max_new_tokens, **address)
     except (ImportError, ValueError) as error:
         raise InvalidInputError(
-            f"LangChain cannot make the model {arguments.model!r}: {error}", expected="'provider:name'"
+            f"LangChain cannot make the model {arguments.model!r}: {error}",
+            expected="'provider:name'",
+            hint="pip install langchain-openai, for openai:…",
         ) from error
+
+
+def _refuse_local_options(arguments: argparse.Namespace, *more: str) -> None:
+    """Refuse what such a model would silently ignore."""
+    defaults = {"load_in": None, "prompt_format": None, "base_url": None, "dtype": "auto", "device": "auto"}
+    for name in ("load_in", "prompt_format", *more):
+        if getattr(arguments, name) != defaults[name]:
+            raise InvalidInputError(
+                f"--{name.replace('_', '-')} {getattr(arguments, name)} with --model {arguments.model!r}",
+                expected="it with a local model; this one would ignore it",
+            )
 
 
 def _own(name: str) -> Runnable[Any, Any]:
@@ -106,12 +117,13 @@ def _own(name: str) -> Runnable[Any, Any]:
     return model
 
 
-def identity(model: Runnable[Any, Any], name: str) -> dict[str, Any]:
+def identity(model: Runnable[Any, Any], name: str, base_url: str | None = None) -> dict[str, Any]:
     """Say what a model's answers depend on.
 
     Args:
         model: The model.
         name: What the command line calls it.
+        base_url: The server that it was named with.
 
     Returns:
         JSON-serialisable settings: for a local model a hash of its weights and its format, else what the
@@ -123,4 +135,4 @@ def identity(model: Runnable[Any, Any], name: str) -> dict[str, Any]:
         return {"model": name, "weights": model.fingerprint, "prompt_format": model.format}
     told = getattr(model, "_identifying_params", {})
     kept = {key: value for key, value in dict(told).items() if isinstance(value, str | int | float | bool | None)}
-    return {"model": name, "class": type(model).__qualname__, "parameters": kept}
+    return {"model": name, "class": type(model).__qualname__, "parameters": kept, "base_url": base_url}

@@ -102,7 +102,7 @@ class CompletionTrainer(SFTTrainer):
         """
         # With several processes the pass has to go through the wrapper that averages their gradients.
         alone_on_cpu = self.accelerator.num_processes == 1 and inputs["input_ids"].device.type == "cpu"
-        if return_outputs or not alone_on_cpu:
+        if return_outputs or not alone_on_cpu or _reworks_logits(model.config):
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         base = model.get_base_model()
         shared = 0 if self.args.activation_checkpointing else shared_beginning(inputs["input_ids"], inputs["labels"])
@@ -123,6 +123,12 @@ class CompletionTrainer(SFTTrainer):
         folder.mkdir(parents=True, exist_ok=True)
         self.model.save_pretrained(str(folder), state_dict=state_dict, save_embedding_layers=False)
         self.processing_class.save_pretrained(str(folder))
+
+
+def _reworks_logits(config: Any) -> bool:
+    """Whether a model scales or caps its logits (Granite, Gemma 2, Cohere), which only its own pass does."""
+    names = ("logits_scaling", "final_logit_softcapping", "logit_scale")
+    return any(getattr(config, name, None) not in (None, 1.0) for name in names)
 
 
 def _hidden_states(decoder: Any, inputs: dict[str, Any], shared: int) -> Any:

@@ -22,7 +22,14 @@ def dev_figures(llm: Any, rows: Sequence[Row]) -> dict[str, Any]:
     from adaptllm_chain.metrics import auc
     from adaptllm_chain.ret.marker import is_request, read_spelling
 
-    parametric = [row for row in rows if row["kind"] == "parametric"]
+    # Under a soft label a question has two rows; the one that weighs more says what it is.
+    heaviest: dict[str, Row] = {}
+    for row in rows:
+        if row["kind"] == "parametric":
+            known = heaviest.setdefault(row["prompt"], row)
+            if row.get("weight", 1.0) > known.get("weight", 1.0):
+                heaviest[row["prompt"]] = row
+    parametric = list(heaviest.values())
     if not parametric:
         return {"questions": 0}
     result = llm.generate([row["prompt"] for row in parametric])

@@ -147,7 +147,7 @@ def _training(recipe: Recipe, result: Mapping[str, Any], rows_sha256: str) -> st
 
 def _figures(dev: Mapping[str, Any]) -> str:
     if not dev.get("questions"):
-        return "None was kept out, so nothing was measured here."
+        return "No question of the parametric kind was kept out, so no decision was measured here."
     return _table("what", "value", {_FIGURES.get(name, name.replace("_", " ")): _value(dev[name]) for name in dev})
 
 

@@ -62,9 +62,9 @@ class Recipe(BaseModel):
     max_rows: dict[PromptKind, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     dev_fraction: float = Field(default=0.1, ge=0.0, lt=1.0)
     ret_token: Literal["text", "added"] = "text"  # noqa: S105 - no password
-    epochs: float = Field(default=3, gt=0)
+    epochs: float = Field(default=3, gt=0, allow_inf_nan=False)
     max_steps: int | None = Field(default=None, ge=1)
-    learning_rate: float = Field(default=3e-4, gt=0)
+    learning_rate: float = Field(default=3e-4, gt=0, allow_inf_nan=False)
     schedule: Literal["constant", "constant_with_warmup", "linear", "cosine"] = "constant"
     warmup_steps: int = Field(default=0, ge=0)
     batch_size: int = Field(default=128, ge=1)
@@ -73,13 +73,13 @@ class Recipe(BaseModel):
     lora_r: int = Field(default=8, ge=1)
     lora_alpha: int = Field(default=16, ge=1)
     lora_dropout: float = Field(default=0.05, ge=0.0, lt=1.0)
-    lora_targets: tuple[str, ...] = ("q_proj", "v_proj")
+    lora_targets: tuple[str, ...] = Field(default=("q_proj", "v_proj"), min_length=1)
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     device: str = "auto"
     load_in: Literal["8bit", "4bit"] | None = None
     gradient_checkpointing: bool = False
     save_steps: int = Field(default=25, ge=1)
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
 
     @field_validator("rows", mode="before")
     @classmethod

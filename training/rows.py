@@ -7,9 +7,10 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from adaptllm_chain.errors import DataFileError, InvalidInputError
+from adaptllm_chain.records import PromptKind
 from adaptllm_chain.ret.marker import RET
 from training.recipe import Recipe
 
@@ -42,6 +43,7 @@ def read_rows(path: Path) -> list[Row]:
             try:
                 row = json.loads(line)
                 complete = all(isinstance(row[key], str) and row[key].strip() for key in ("prompt", "completion"))
+                complete = complete and _is_consistent(row)
                 label = "unknown" if row["completion"] == RET else "known"
                 rows.append({"kind": "parametric", "label": label, "question_id": str(number)} | row)
             except (ValueError, KeyError, TypeError) as error:
@@ -51,9 +53,21 @@ def read_rows(path: Path) -> list[Row]:
             if not complete:
                 raise DataFileError(
                     f"{path}, line {number} is no training row: {line[:80]!r}",
-                    expected='{"prompt": "…", "completion": "…"}, neither of them empty',
+                    expected='{"prompt": "…", "completion": "…"}, neither of them empty; kind parametric, context or '
+                    'closed_book; label known or unknown; a weight above 0, up to 1; "<RET>" never labelled known',
                 ) from cause
     return rows
+
+
+def _is_consistent(row: Row) -> bool:
+    weight = row.get("weight", 1)
+    return (
+        row.get("kind", "parametric") in get_args(PromptKind)
+        and row.get("label", "known") in {"known", "unknown"}
+        and not (row["completion"] == RET and row.get("label") == "known")
+        and isinstance(weight, int | float)
+        and 0 < weight <= 1
+    )
 
 
 def split_rows(rows: Sequence[Row], dev_fraction: float, seed: int) -> tuple[list[Row], list[Row]]:
@@ -65,7 +79,8 @@ def split_rows(rows: Sequence[Row], dev_fraction: float, seed: int) -> tuple[lis
         seed: Chooses another split.
 
     Returns:
-        Training rows and dev rows. A question keeps its side when others come or go.
+        Training rows and dev rows. A question keeps its side when others come or go. One that came under two
+        identifiers, from two runs of Algorithm 1, and fell on both sides is left out of the dev side.
     """
 
     def on_dev_side(question_id: str) -> bool:
@@ -75,7 +90,10 @@ def split_rows(rows: Sequence[Row], dev_fraction: float, seed: int) -> tuple[lis
     sides: tuple[list[Row], list[Row]] = ([], [])
     for row in rows:
         sides[on_dev_side(row["question_id"])].append(row)
-    return sides
+    train, dev = sides
+    seen = {row["prompt"].casefold() for row in train}
+    leaked = {row["question_id"] for row in dev if row["prompt"].casefold() in seen}
+    return train, [row for row in dev if row["question_id"] not in leaked]
 
 
 def select_rows(rows: Sequence[Row], recipe: Recipe) -> list[Row]:

@@ -63,6 +63,7 @@ def run(recipe: Recipe) -> dict[str, Any]:
     from transformers import set_seed
 
     from adaptllm_chain.llms.encoding import PromptEncoder
+    from adaptllm_chain.llms.generation import weights_fingerprint
     from adaptllm_chain.llms.loading import load_tokenizer
     from training.curves import draw_curves  # before the training: a missing matplotlib must not cost its result
 
@@ -72,9 +73,9 @@ def run(recipe: Recipe) -> dict[str, Any]:
         "rows_sha256": hashlib.sha256(b"".join(path.read_bytes() for path in recipe.rows)).hexdigest()
     }
     recipe_file = recipe.out / "recipe.yaml"
-    check_recipe(recipe_file, written)
+    check_recipe(recipe_file, written, yet_unknown="base_weights")
     result_file = recipe.out / "result.json"
-    if result_file.exists():
+    if result_file.exists() and (recipe.out / "adapter_model.safetensors").exists():
         finished: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
         return finished if processes.is_main else {}
 
@@ -93,6 +94,10 @@ def run(recipe: Recipe) -> dict[str, Any]:
 
     set_seed(recipe.seed)  # of the adapter's initial weights
     model = _load_base(recipe, processes)
+    _check_lengths(recipe, model)
+    # A path may hold another model by now; a run that is resumed must not change its base.
+    written["base_weights"] = weights_fingerprint(model)
+    check_recipe(recipe_file, written)
     if ret_id is not None:
         add_to_model(model, tokenizer)
     fitting = [text for text, fit in zip(texts, fits, strict=True) if fit]
@@ -133,12 +138,22 @@ def run(recipe: Recipe) -> dict[str, Any]:
         llm = _reload(recipe)
     else:
         llm = _wrap(trainer.model, tokenizer, spec)
-    result["dev"] = dev_figures(llm, dev_side)
+    fitting_dev = within_length(write_texts(dev_side, encoder), tokenizer, recipe.max_length) if dev_side else []
+    result["dev_rows_too_long"] = fitting_dev.count(False)
+    result["dev"] = dev_figures(llm, [row for row, fit in zip(dev_side, fitting_dev, strict=True) if fit])
     draw_curves(recipe.out / "curves.png", result["losses"], result["learning_rates"], title=recipe.out.name)
     card = model_card(recipe, spec, result, encoder=encoder, rows_sha256=written["rows_sha256"])
     write_whole(recipe.out / "README.md", card)
     write_whole(result_file, json.dumps(result, indent=2) + "\n")
     return result
+
+
+def _check_lengths(recipe: Recipe, model: Any) -> None:
+    most = getattr(model.config, "max_position_embeddings", None)
+    if most is not None and recipe.max_length > most:
+        raise InvalidInputError(
+            f"max_length={recipe.max_length}, but the base reads {most} tokens at most", hint=f"--max-length {most}"
+        )
 
 
 def _load_base(recipe: Recipe, processes: Processes) -> Any:

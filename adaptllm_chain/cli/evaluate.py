@@ -93,21 +93,23 @@ def run(arguments: argparse.Namespace) -> int:
     ranking = summaries["adaptive"].auc if "adaptive" in summaries else None
     if ranking is not None:
         print(f'\narea under the curve of P(<RET>) against "never_retrieve is wrong": {ranking:.3f}')
-    _write_trade_off(predictions, arguments.out / "trade_off.json")
+    threshold = getattr(policies.get("adaptive"), "threshold", None)
+    _write_trade_off(predictions, threshold, arguments.out / "trade_off.json")
     failed = [row for rows in predictions.values() for row in rows if row.error is not None]
     if failed:
         note(f"{len(failed)} questions failed and count as wrong; the first: {failed[0].question!r}: {failed[0].error}")
     return 1 if failed else 0
 
 
-def _write_trade_off(predictions: dict[str, list[Prediction]], file: Path) -> None:
+def _write_trade_off(predictions: dict[str, list[Prediction]], threshold: float | None, file: Path) -> None:
     """Write what every threshold would have given, where the three modes that it takes were run."""
     from adaptllm_chain.evaluation import trade_off
     from adaptllm_chain.journal import write_whole
 
     never, always, adaptive = (predictions.get(m) for m in ("never_retrieve", "always_retrieve", "adaptive"))
-    if never is None or always is None or adaptive is None:
-        return
+    file.unlink(missing_ok=True)  # of an earlier run with other modes
+    if never is None or always is None or adaptive is None or threshold is not None:
+        return  # a threshold hides what the model said to the questions above it
     if any(row.ret_probability is None for row in adaptive):
         return  # the model tells none, so there is no threshold to choose
     bounds = trade_off(adaptive, never, always)

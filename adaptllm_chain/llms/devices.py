@@ -27,6 +27,12 @@ def pick_device(device: str) -> str:
         ``accelerate launch`` or ``torchrun`` started gets the GPU that is its own, and none with ``--cpu``.
     """
     if device != "auto":
+        try:
+            torch.device(device)
+        except RuntimeError as error:
+            raise InvalidInputError(
+                f"device={device!r}: {str(error).splitlines()[0]}", expected="'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'"
+            ) from error
         return device
     if os.environ.get("ACCELERATE_USE_CPU", "false").lower() in {"1", "true"}:
         return "cpu"

@@ -95,6 +95,10 @@ class _Prefilled:
     cache: Any
     ret_probabilities: list[float]
 
+    def start(self) -> dict[str, Any]:
+        """Where generation goes on from, as an argument of ``model.generate``."""
+        return {} if self.cache is None else {"cache": self.cache}
+
 
 def _prefill(model: Any, prompts: Sequence[EncodedPrompt], pad_id: int) -> _Prefilled:
     """Read prompts and score the marker.
@@ -111,7 +115,7 @@ def _prefill(model: Any, prompts: Sequence[EncodedPrompt], pad_id: int) -> _Pref
     distinct = list({tuple(prompt.ids): prompt for prompt in prompts}.values())
     marker = torch.tensor([prompt.marker_ids for prompt in distinct])
     pieces = marker.shape[1]
-    shared = _shared_beginning([prompt.ids for prompt in distinct])
+    shared = _shared_beginning([prompt.ids for prompt in distinct]) if _attends_by_position(model.config) else 0
     longest = max(len(prompt.ids) for prompt in distinct)
     ids = torch.full((len(distinct), longest), pad_id)
     mask = torch.zeros_like(ids)
@@ -141,15 +145,31 @@ def _prefill(model: Any, prompts: Sequence[EncodedPrompt], pad_id: int) -> _Pref
     cache = output.cache
     # generate() reads the last prompt token itself, so the cache has to end before it: the marker's tokens
     # that were read (all but the last) and one of the prompt go.
-    cache.crop(-pieces)
+    if not _attends_by_position(model.config):
+        cache = None  # some caches cannot be cut, or not without loss: generation then reads the prompts again
+    else:
+        cache.crop(-pieces)
     probabilities = [min(1.0, math.exp(value)) for value in logprobs.sum(-1).tolist()]
     if len(distinct) < len(prompts):
         # Read once, answered several times: sampling asks the same prompt again and again.
         place = {tuple(prompt.ids): row for row, prompt in enumerate(distinct)}
         rows = [place[tuple(prompt.ids)] for prompt in prompts]
         ids, mask, probabilities = ids[rows], mask[rows], [probabilities[row] for row in rows]
-        cache.batch_select_indices(torch.tensor(rows, device=device))
+        if cache is not None:
+            cache.batch_select_indices(torch.tensor(rows, device=device))
     return _Prefilled(ids.to(device), mask.to(device), cache, probabilities)
+
+
+def _attends_by_position(config: Any) -> bool:
+    """Whether a model looks at all that came before, by rotary positions.
+
+    Only then padding may stand in the middle of a prompt (ALiBi counts keys, padding too), and only then a cache can be
+    cut back (a sliding window or a recurrent state has forgotten what it would have to return to).
+    """
+    text = config.get_text_config()
+    layers = getattr(text, "layer_types", None) or ()
+    rotary = any(getattr(text, name, None) for name in ("rope_parameters", "rope_theta"))
+    return rotary and not getattr(text, "sliding_window", None) and all(kind == "full_attention" for kind in layers)
 
 
 def _shared_beginning(prompts: Sequence[Sequence[int]]) -> int:
@@ -189,7 +209,7 @@ def generate_batch(
         sequences = model.generate(
             input_ids=state.input_ids,
             attention_mask=state.attention_mask,
-            cache=state.cache,
+            **state.start(),
             **sampling.arguments(tokenizer),
         )
     ends = end_ids(model, tokenizer)
@@ -335,7 +355,7 @@ class TokenStream:
                 self.model.generate(
                     input_ids=state.input_ids,
                     attention_mask=state.attention_mask,
-                    cache=state.cache,
+                    **state.start(),
                     streamer=_QueueStreamer(self._queue.put),
                     stopping_criteria=StoppingCriteriaList([_StopWhen(self._closed.is_set)]),
                     **self.sampling.arguments(tokenizer),

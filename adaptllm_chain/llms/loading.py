@@ -45,8 +45,14 @@ def load_tokenizer(base: str) -> Any:
         The tokenizer; its end token pads where it has no pad token.
     """
     source, file_arguments = _source(base)
-    with _quiet():
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **file_arguments)
+    try:
+        with _quiet():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **file_arguments)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"no tokenizer could be loaded from {base!r}: {str(error).splitlines()[0]}",
+            expected="'embedded', a .gguf file, a folder with a tokenizer, or the name of a model on the hub",
+        ) from error
     return prepare_tokenizer(tokenizer)
 
 

@@ -138,7 +138,7 @@ def number_field(data: Mapping[str, Any], *names: str) -> float | None:
             continue
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise RowProblem(f"{name!r} is not a number ({value!r:.40})") from None
         if not math.isfinite(number):
             raise RowProblem(f"{name!r} is not a finite number ({number})")

@@ -106,7 +106,7 @@ class JsonCursor:
                 cut = ends_inside(error)
                 if self._ended or not cut:
                     raise self._broken(error.pos, cut=cut) from error
-            except RecursionError as error:
+            except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
                 raise self._broken(self._at, cut=False) from error
             else:
                 if end < len(self._text) or (self._ended and not _is_number(value)):

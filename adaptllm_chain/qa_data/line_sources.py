@@ -63,6 +63,8 @@ def _json_line(line: bytes, lines: _Lines) -> Row:
         return Row(where=where, default_id=default_id, problem=f"not JSON at byte {place} ({error.msg})")
     except RecursionError:
         return Row(where=where, default_id=default_id, problem="JSON that is nested too deeply")
+    except ValueError as error:  # a number of thousands of digits
+        return Row(where=where, default_id=default_id, problem=f"not JSON that can be read ({error})")
     return as_row(value, where=where, default_id=default_id)
 
 

@@ -72,6 +72,49 @@ def test_generate_equals_the_plain_way(llm: LocalLLM) -> None:
         assert generation.generation_info["ret_probability_kind"] == "exact"
 
 
+def other_model(kind: str, vocabulary: int) -> Any:
+    """A model that looks back in another way than a Llama: through a window, or by distance (ALiBi)."""
+    from transformers import BloomConfig, BloomForCausalLM, MistralConfig, MistralForCausalLM, MptConfig, MptForCausalLM
+
+    torch.manual_seed(0)
+    small = {"vocab_size": vocabulary, "initializer_range": 0.3}
+    if kind == "window":
+        shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+        return MistralForCausalLM(MistralConfig(**small, **shape, num_key_value_heads=2, sliding_window=12)).eval()
+    if kind == "mpt":
+        return MptForCausalLM(MptConfig(**small, d_model=32, n_heads=4, n_layers=2)).eval()
+    return BloomForCausalLM(BloomConfig(**small, hidden_size=32, n_head=4, n_layer=2)).eval()
+
+
+@pytest.mark.parametrize("kind", ["window", "mpt", "bloom"])
+def test_models_that_look_back_in_another_way_give_the_same_alone_and_together(kind: str) -> None:
+    tokenizer = byte_level_tokenizer()
+    model = other_model(kind, len(tokenizer))
+    llm = LocalLLM(model=model, tokenizer=tokenizer, format="chat", max_new_tokens=6, batch_size=4)
+    prompts = [f"Answer the question Q. Q: {prompt}" for prompt in PROMPTS]
+    for prompt, (generation,) in zip(prompts, llm.generate(prompts).generations, strict=True):
+        text, probability = reference(llm, prompt)
+        assert generation.text == text
+        assert generation.generation_info["ret_probability"] == pytest.approx(probability, rel=1e-3)
+
+
+def test_a_prompt_that_is_asked_again_and_again_is_read_once(llm: LocalLLM, monkeypatch) -> None:
+    rows: list[int] = []
+    forward = type(llm.model).forward
+    monkeypatch.setattr(
+        type(llm.model),
+        "forward",
+        lambda self, input_ids, **rest: rows.append(len(input_ids)) or forward(self, input_ids, **rest),
+    )
+    alone = llm.generate(PROMPTS[:2]).generations
+    rows.clear()
+    llm.batch_size = 8
+    together = llm.generate([PROMPTS[0], PROMPTS[1], PROMPTS[0], PROMPTS[0]])
+    assert rows[0] <= 2
+    texts = [generation.text for (generation,) in together.generations]
+    assert texts == [alone[0][0].text, alone[1][0].text, alone[0][0].text, alone[0][0].text]
+
+
 def test_the_prompts_give_different_outputs_and_probabilities(llm: LocalLLM) -> None:
     generations = [generation for (generation,) in llm.generate(PROMPTS).generations]
     assert len({generation.text for generation in generations}) > 1

@@ -281,3 +281,34 @@ def test_killed_and_started_again_gives_the_same_bytes(ten_rows: Path, tiny_base
     subprocess.run(command(broken), check=True, capture_output=True)
     for name in ("answers.jsonl", "rows.jsonl", "counts.json"):
         assert (broken / name).read_bytes() == (unbroken / name).read_bytes()
+
+
+def test_an_error_of_the_base_names_the_question(ten_rows: Path, tmp_path: Path, capsys) -> None:
+    model = "python:tests.training.test_algorithm1:FAILS_ON_PERU"
+    assert main(["--data", str(ten_rows), "--out", str(tmp_path), "--model", model]) == 2
+    message = capsys.readouterr().err
+    assert "question '7'" in message
+    assert "Peru" in message
+
+
+def _fails_on_peru(prompt: str) -> str:
+    if "Peru" in prompt:
+        raise ConnectionError("server gone")
+    return "No idea."
+
+
+FAILS_ON_PERU = RunnableLambda(_fails_on_peru)
+
+
+@pytest.mark.parametrize("option", [["--limit", "-1"], ["--batch-size", "0"], ["--samples", "0"]])
+def test_a_count_below_one_is_wrong_usage(ten_rows: Path, tmp_path: Path, option: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--data", str(ten_rows), "--out", str(tmp_path), *option])
+
+
+def test_skipped_rows_are_counted(ten_rows: Path, tmp_path: Path, capsys) -> None:
+    ten_rows.write_text(ten_rows.read_text() + '{"question": "", "answers": []}\n')
+    model = "python:tests.training.test_algorithm1:KNOWS_EUROPE"
+    assert main(["--data", str(ten_rows), "--out", str(tmp_path), "--model", model, "--on-bad-row", "skip"]) == 0
+    assert json.loads((tmp_path / "counts.json").read_text())["skipped"] == 1
+    assert "1 broken rows skipped" in capsys.readouterr().out

@@ -316,3 +316,77 @@ def test_help_is_instant_and_names_every_field() -> None:
     )  # fmt: skip
     assert all(f"--{name.replace('_', '-')}" in out.stdout for name in Recipe.model_fields)
     assert "torch" not in {line.rsplit("|", 1)[-1].strip() for line in out.stderr.splitlines()}
+
+
+@pytest.mark.parametrize("field", [{"logits_scaling": 8.0}, {"final_logit_softcapping": 3.0}])
+def test_a_model_that_reworks_its_logits_goes_through_its_own_pass(tmp_path: Path, monkeypatch, field) -> None:
+    tokenizer = byte_level_tokenizer(pad=True)
+    texts = [{"prompt": "Q: who?\n", "completion": "<RET>"}]
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, lora_dropout=0.0))
+    batch = trainer.data_collator([trainer.train_dataset[0]])
+    plain = trainer.compute_loss(trainer.model, dict(batch))
+    monkeypatch.setattr("training.completion_trainer._hidden_states", None)  # the shortcut must not be taken
+    for name, value in field.items():
+        setattr(trainer.model.config, name, value)
+    assert torch.isfinite(trainer.compute_loss(trainer.model, dict(batch)))
+    assert torch.isfinite(plain)
+
+
+def test_a_question_under_two_identifiers_is_on_one_side_alone() -> None:
+    rows = [row(f"{ASK}{n}", "<RET>", question_id=f"{file}:{n}") for file in "ab" for n in range(50)]
+    train, dev = split_rows(rows, 0.3, seed=0)
+    assert dev
+    assert not {r["prompt"] for r in train} & {r["prompt"] for r in dev}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"weight": -1},
+        {"weight": "much"},
+        {"weight": float("nan")},
+        {"label": "foo"},
+        {"kind": ["x"]},
+        {"kind": "closed"},
+        {"completion": "<RET>", "label": "known"},
+    ],
+)
+def test_a_row_that_contradicts_itself_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"prompt": "p", "completion": "c", **wrong}) + "\n")
+    with pytest.raises(DataFileError, match="line 1"):
+        read_rows(path)
+
+
+def test_a_folder_that_is_used_for_something_else_is_refused(tiny_run, capsys) -> None:
+    folder, command = tiny_run
+    (folder / "out").mkdir()
+    (folder / "out" / "README.md").write_text("MY PROJECT")
+    assert main(command[2:]) == 2
+    assert "something else" in capsys.readouterr().err
+    assert (folder / "out" / "README.md").read_text() == "MY PROJECT"
+
+
+def test_another_base_under_the_same_path_is_refused(tiny_run, capsys) -> None:
+    folder, command = tiny_run
+    assert main([*command[2:], "--max-steps", "2"]) == 0
+    (folder / "out" / "result.json").unlink()
+    tokenizer = byte_level_tokenizer()
+    torch.manual_seed(7)
+    base = tiny_llama(tokenizer)
+    with torch.no_grad():
+        base.lm_head.weight.add_(0.1)
+    base.save_pretrained(folder / "base")
+    assert main([*command[2:], "--max-steps", "2"]) == 2
+    assert "base_weights" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [(["--max-length", "100000"], "max_length=100000"), (["--device", "nonsense"], "device='nonsense'"),
+     (["--epochs", ".inf"], "epochs"), (["--seed", "-1"], "seed"), (["--lora-targets", "[]"], "lora_targets")],
+)  # fmt: skip
+def test_values_that_cannot_be_used_are_refused(tiny_run, capsys, override: list[str], message: str) -> None:
+    _, command = tiny_run
+    assert main([*command[2:], *override]) == 2
+    assert message in capsys.readouterr().err
