@@ -95,7 +95,7 @@ def test_the_figures_are_those_of_the_result() -> None:
     assert "(curves.png)" in text
     assert "few questions" not in text
     none = card_of({"base": "embedded", "format": "chat"}, {**RESULT, "dev": {"questions": 0}}).text
-    assert "None was kept out" in none
+    assert "no decision was measured" in none
     assert "few questions" in none
     # Figures that come later are shown under their own names.
     more = {"questions": 3, "accuracy_of_direct": {"exact": 0.25, "f1": None}}

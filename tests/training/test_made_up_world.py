@@ -223,7 +223,7 @@ def test_the_method_decides_by_what_the_base_was_taught(tmp_path: Path, capsys: 
     assert share("right_never_retrieve", "known") > 0.6
     assert share("right_never_retrieve", "unknown") < 0.2
     assert 0.3 < figures["surface_auc"] < 0.7
-    assert share("right_given_the_right_passage") > 0.5
+    assert share("right_given_the_right_passage") > 0.3  # a guess is right in 3 %
     # Algorithm 1 labels by what the base knows, SFT learns it, and the chain decides by it on unseen questions.
     assert figures["algorithm1"]["all"]["value"] > 0.8
     assert figures["decision_auc"] > 0.65

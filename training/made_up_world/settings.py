@@ -59,5 +59,5 @@ TINY = Settings(
 )
 """The experiment with the tiny base: more entities, since they cost it little, and so narrower intervals."""
 
-SMALL = TINY.model_copy(update={"per_kind": 32, "upbringing_epochs": 22, "teach_epochs": 30, "rehearsal": 50})
+SMALL = TINY.model_copy(update={"per_kind": 32})
 """The reduced form."""
