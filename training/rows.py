@@ -12,9 +12,8 @@ from typing import Any, get_args
 from adaptllm_chain.errors import DataFileError, InvalidInputError
 from adaptllm_chain.records import PromptKind
 from adaptllm_chain.ret.marker import RET
+from training.labelling import Row
 from training.recipe import Recipe
-
-Row = dict[str, Any]
 
 
 def read_rows(path: Path) -> list[Row]:

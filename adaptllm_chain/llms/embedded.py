@@ -36,6 +36,19 @@ def embedded_base() -> Path:
     return files[0]
 
 
+def gguf_file(base: str | Path) -> Path | None:
+    """Find the GGUF file that a base is.
+
+    Args:
+        base: As ``LocalLLM`` takes it.
+
+    Returns:
+        The file, which need not exist unless it is the embedded one; ``None`` for a folder or a name on the hub.
+    """
+    path = embedded_base() if base == EMBEDDED else Path(base)
+    return path if path.suffix == ".gguf" else None
+
+
 def embedded_adapter() -> Path:
     """Find the adapter for the embedded model that is shipped inside this package.
 

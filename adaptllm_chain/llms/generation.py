@@ -115,7 +115,8 @@ def _prefill(model: Any, prompts: Sequence[EncodedPrompt], pad_id: int) -> _Pref
     distinct = list({tuple(prompt.ids): prompt for prompt in prompts}.values())
     marker = torch.tensor([prompt.marker_ids for prompt in distinct])
     pieces = marker.shape[1]
-    shared = _shared_beginning([prompt.ids for prompt in distinct]) if _attends_by_position(model.config) else 0
+    by_position = _attends_by_position(model.config)
+    shared = _shared_beginning([prompt.ids for prompt in distinct]) if by_position else 0
     longest = max(len(prompt.ids) for prompt in distinct)
     ids = torch.full((len(distinct), longest), pad_id)
     mask = torch.zeros_like(ids)
@@ -145,10 +146,10 @@ def _prefill(model: Any, prompts: Sequence[EncodedPrompt], pad_id: int) -> _Pref
     cache = output.cache
     # generate() reads the last prompt token itself, so the cache has to end before it: the marker's tokens
     # that were read (all but the last) and one of the prompt go.
-    if not _attends_by_position(model.config):
-        cache = None  # some caches cannot be cut, or not without loss: generation then reads the prompts again
-    else:
+    if by_position:
         cache.crop(-pieces)
+    else:
+        cache = None  # some caches cannot be cut, or not without loss: generation then reads the prompts again
     probabilities = [min(1.0, math.exp(value)) for value in logprobs.sum(-1).tolist()]
     if len(distinct) < len(prompts):
         # Read once, answered several times: sampling asks the same prompt again and again.

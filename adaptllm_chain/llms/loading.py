@@ -12,7 +12,7 @@ from typing import Any
 
 from adaptllm_chain.errors import InvalidInputError, PromptMismatchError, missing_extra
 from adaptllm_chain.llms.devices import LoadIn, check_load_in, pick_device, pick_dtype, quantisation
-from adaptllm_chain.llms.embedded import EMBEDDED, embedded_base
+from adaptllm_chain.llms.embedded import gguf_file
 from adaptllm_chain.prompts.spec import FILE_NAME, PromptSpec
 
 try:
@@ -218,8 +218,8 @@ def _has_tokenizer(adapter: str | Path) -> bool:
 
 def _source(base: str) -> tuple[str, dict[str, str]]:
     """Turn a base into what ``from_pretrained`` takes: a folder or name, and a GGUF file in it."""
-    path = embedded_base() if base == EMBEDDED else Path(base)
-    if path.suffix != ".gguf":
+    path = gguf_file(base)
+    if path is None:
         return base, {}
     if not path.is_file():
         raise InvalidInputError(f"there is no file {str(path)!r}", expected="a GGUF file")

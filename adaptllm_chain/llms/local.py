@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.llms.devices import LoadIn
-from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter
+from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter, gguf_file
 from adaptllm_chain.llms.encoding import EncodedPrompt, PromptEncoder, buckets, cut_at
 from adaptllm_chain.llms.generation import (
     Generated,
@@ -341,7 +341,8 @@ def merged_prompt_spec(base: str | Path) -> PromptSpec | None:
     """
     if base == EMBEDDED:
         return None
-    folder = Path(base).parent if Path(base).suffix == ".gguf" else Path(base)
+    file = gguf_file(base)
+    folder = Path(base) if file is None else file.parent
     return PromptSpec.load(folder) if (folder / FILE_NAME).is_file() else None
 
 

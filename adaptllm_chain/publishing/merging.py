@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptllm_chain.errors import InvalidInputError, missing_extra
-from adaptllm_chain.llms.embedded import EMBEDDED, embedded_base
+from adaptllm_chain.llms.embedded import gguf_file
 from adaptllm_chain.llms.generation import plain_generation_config
 from adaptllm_chain.llms.loading import LoadedModel, load_model
 from adaptllm_chain.prompts import PromptSpec
@@ -106,19 +106,6 @@ def save(merged: LoadedModel, folder: Path) -> None:
         if bars:
             log.enable_progress_bar()
     merged.tokenizer.save_pretrained(folder)
-
-
-def gguf_file(base: str) -> Path | None:
-    """Find the GGUF file that a base is.
-
-    Args:
-        base: As ``LocalLLM`` takes it.
-
-    Returns:
-        The file, or ``None`` for a folder or a name on the hub.
-    """
-    path = embedded_base() if base == EMBEDDED else Path(base)
-    return path if path.suffix == ".gguf" else None
 
 
 def config_of(files: AdapterFiles) -> Any:
