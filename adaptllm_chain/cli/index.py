@@ -36,7 +36,15 @@ def add_parser(subparsers: Any) -> None:
         "passages, embeds these, and writes a folder for `adaptllm ask --index`. A run that was stopped goes on "
         "where it was when the same command is given again.",
     )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files, and folders with all below them")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files, and folders with all below them")
+    parser.add_argument(
+        "--passages-of",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a question file, whose gold passages and found passages are indexed as they are; repeatable. Takes what "
+        "adaptllm evaluate --data takes",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of the index")
     parser.add_argument(
         "--embeddings",
@@ -89,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     out = Path(os.path.abspath(arguments.out))  # noqa: PTH100 - "." and ".." have no name of their own
-    _check_paths(arguments.paths)
+    _check_paths([*arguments.paths, *(Path(file) for file in arguments.passages_of if not file.startswith("hub:"))])
     check_may_replace(out)
     unfinished = out.with_name(f"{out.name}.building")
     try:
@@ -104,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
             columns=dict(arguments.column),
             encoding=arguments.encoding,
             resume=not arguments.restart,
+            passages_of=tuple(arguments.passages_of),
         )
         with progress_bar("passages") as bar:
             indexed = index_files(arguments.paths, out, embedder, settings, bar)
@@ -149,6 +158,8 @@ def _encoding(text: str) -> str:
 
 def _check_paths(paths: Sequence[Path]) -> None:
     """Find a mistyped path now, not after the hours that the one before it takes."""
+    if not paths:
+        raise DataFileError("nothing to index was named", expected="files, folders, or --passages-of FILE")
     for path in paths:
         if not path.exists():
             raise DataFileError(f"{path} does not exist", expected="a file or a folder", hint=f"ls {path.parent}")

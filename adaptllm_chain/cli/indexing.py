@@ -31,6 +31,7 @@ class IndexSettings:
         columns: Which column or key of a row holds what.
         encoding: Of text files.
         resume: Whether to go on from unfinished work.
+        passages_of: Question files whose passages are indexed too, as they are.
     """
 
     metric: Any = "inner_product"
@@ -39,6 +40,7 @@ class IndexSettings:
     columns: dict[str, str] = field(default_factory=dict)
     encoding: str = "utf-8"
     resume: bool = True
+    passages_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,14 @@ def index_files(paths: Sequence[Path], out: Path, embedder: Embeddings, settings
     skipped: list[SkippedFile] = []
     sources: set[str] = set()
     documents = read_passages_source(paths, columns=settings.columns, encoding=settings.encoding, skipped=skipped)
+    documents = chain(documents, _question_passages(settings.passages_of))
     passages = split_into_passages(_noting_sources(documents, sources, bar), words=settings.words)
     first = next(passages, None)
     if first is None:
         reasons = "".join(f"\n    {file.path}: {file.reason}" for file in skipped[:5])
         raise DataFileError(
-            f"there is nothing to index in {', '.join(map(str, paths))}{reasons}",
-            expected="files of text: .txt, .md, .html, .pdf, .jsonl, .csv, .tsv",
+            f"there is nothing to index in {', '.join(map(str, [*paths, *settings.passages_of]))}{reasons}",
+            expected="files of text: .txt, .md, .html, .pdf, .jsonl, .csv, .tsv; question files with passages",
         )
 
     def count(done: int) -> None:
@@ -158,6 +161,16 @@ def index_files(paths: Sequence[Path], out: Path, embedder: Embeddings, settings
         progress=count,
     )
     return Indexed(report, len(sources), skipped)
+
+
+def _question_passages(sources: Sequence[str]) -> Iterator[Document]:
+    """Read the passages of question files, each once; they are passages already and are not split."""
+    from adaptllm_chain.qa_data import passages_of, read_questions
+    from adaptllm_chain.retrieval.readers import WHOLE_PASSAGE
+
+    origins = {"source": ", ".join(sources), WHOLE_PASSAGE: True}
+    for passage in passages_of(question for source in sources for question in read_questions(source)):
+        yield Document(passage.page_content, metadata={**passage.metadata, **origins})
 
 
 def _noting_sources(documents: Iterable[Document], sources: set[str], bar: Any) -> Iterator[Document]:

@@ -12,6 +12,7 @@ from adaptllm_chain.qa_data.cut_files import CutFileError, OnCut
 from adaptllm_chain.qa_data.formats import FORMATS, Format
 from adaptllm_chain.qa_data.loading import load_data_set
 from adaptllm_chain.qa_data.many import question_key, read_many
+from adaptllm_chain.qa_data.passages import passages_of
 from adaptllm_chain.qa_data.reading import OnProblem, read_questions
 from adaptllm_chain.qa_data.report import ReadReport
 from adaptllm_chain.qa_data.statistics import Statistics, Tally, describe
@@ -31,6 +32,7 @@ __all__ = [
     "Tally",
     "describe",
     "load_data_set",
+    "passages_of",
     "question_key",
     "read_many",
     "read_questions",

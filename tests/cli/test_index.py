@@ -165,3 +165,41 @@ def test_kill_and_go_on(tmp_path: Path) -> None:
     shutil.rmtree(out)
     subprocess.run(command, capture_output=True, check=True, timeout=60)
     assert {file.name: file.read_bytes() for file in out.iterdir()} == resumed
+
+
+@pytest.mark.usefixtures("llm")
+class TestPassagesOfQuestions:
+    @pytest.fixture
+    def questions(self, tmp_path: Path) -> Path:
+        rows = {
+            "1": ("Who built the lamp?", "The lamp was built by Ann Weir in 1902.", "A lamp stood on the hill."),
+            "2": ("Who lit the lamp?", "A lamp stood on the hill.", "The keeper lit it. " * 40),
+        }
+        written = {
+            key: {
+                "question": question,
+                "possible_answers": ["x"],
+                "gold_passage": gold,
+                "contriever_passage": found,
+                "contriever_score": "1.25",
+            }
+            for key, (question, gold, found) in rows.items()
+        }
+        (tmp_path / "questions.json").write_text(json.dumps(written))
+        return tmp_path / "questions.json"
+
+    def test_each_passage_once_and_whole(self, run: Run, questions: Path, tmp_path: Path) -> None:
+        ran = run("index", "--passages-of", questions, "--out", tmp_path / "out")
+        assert ran.code == 0
+        rows = passages(tmp_path / "out")
+        assert [str(row["text"])[:8] for row in rows] == ["The lamp", "A lamp s", "The keep"]
+        assert len(str(rows[2]["text"]).split()) == 160, "more than the 100 words of a passage, and not split"
+        assert "score" not in json.dumps([row["metadata"] for row in rows])
+
+    def test_beside_files(self, run: Run, articles: Path, questions: Path, tmp_path: Path) -> None:
+        assert run("index", articles, "--passages-of", questions, "--out", tmp_path / "out").code == 0
+        assert len(passages(tmp_path / "out")) == 5
+
+    def test_nothing_named_or_mistyped(self, run: Run, tmp_path: Path) -> None:
+        assert "--passages-of" in run("index", "--out", tmp_path / "out").err
+        assert "does not exist" in run("index", "--passages-of", tmp_path / "no.json", "--out", tmp_path / "out").err
