@@ -44,6 +44,43 @@ def write_whole(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
+def read_journal(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Read a journal whose settings are not known, such as that of a finished run.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its settings and its rows. A last line that a kill cut short is left out.
+
+    Raises:
+        JournalError: If the file is damaged before its last line, or is no journal.
+    """
+    file = Path(path)
+    content = file.read_bytes()
+    header, *rows = _parse(file, content[: content.rfind(b"\n") + 1]) or [{}]
+    if not isinstance(header.get("settings"), dict):
+        raise JournalError(f"{file} is no journal", expected="a first line with the settings of the run")
+    return header["settings"], rows
+
+
+def _parse(path: Path, content: bytes) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            row, cause = json.loads(line), None
+        except (ValueError, RecursionError) as error:
+            row, cause = None, error
+        if not isinstance(row, dict):
+            raise JournalError(
+                f"{path}, line {number} is damaged: {line[:80]!r}",
+                expected="one JSON object a line",
+                hint="delete the file to start over",
+            ) from cause
+        rows.append(row)
+    return rows
+
+
 class Journal:
     """Rows of finished work, one JSON object a line, each flushed to disk before the next.
 
@@ -93,24 +130,10 @@ class Journal:
         """Load complete rows and return the number of bytes they take."""
         content = self.path.read_bytes()
         kept = content.rfind(b"\n") + 1
-        lines = content[:kept].splitlines()
-        if not lines:
-            return 0
-        parsed = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                row, cause = json.loads(line), None
-            except (ValueError, RecursionError) as error:
-                row, cause = None, error
-            if not isinstance(row, dict):
-                raise JournalError(
-                    f"{self.path}, line {number} is damaged: {line[:80]!r}",
-                    expected="one JSON object a line",
-                    hint="delete the file to start over",
-                ) from cause
-            parsed.append(row)
-        self._check_settings(parsed[0])
-        self.rows = parsed[1:]
+        parsed = _parse(self.path, content[:kept])
+        if parsed:
+            self._check_settings(parsed[0])
+            self.rows = parsed[1:]
         return kept
 
     def _check_settings(self, header: Mapping[str, Any]) -> None:

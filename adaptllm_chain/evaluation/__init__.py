@@ -1,16 +1,29 @@
 """Evaluation: questions through a chain into predictions, and predictions into figures."""
 
-from adaptllm_chain.evaluation.prediction import Prediction, predict, sample_questions
+from adaptllm_chain.evaluation.cost import Cost, CostMeter, SharedAnswers
+from adaptllm_chain.evaluation.judgement import Judgement
+from adaptllm_chain.evaluation.prediction import Chunk, Prediction, predict, sample_questions
+from adaptllm_chain.evaluation.runs import SECONDS_FILE, Run, Seconds, library_versions, read_runs
 from adaptllm_chain.evaluation.summary import Proportion, Summary, render_table, summarise
 from adaptllm_chain.evaluation.tradeoff import Tradeoff, TradeoffPoint, trade_off
 
 __all__ = [
+    "SECONDS_FILE",
+    "Chunk",
+    "Cost",
+    "CostMeter",
+    "Judgement",
     "Prediction",
     "Proportion",
+    "Run",
+    "Seconds",
+    "SharedAnswers",
     "Summary",
     "Tradeoff",
     "TradeoffPoint",
+    "library_versions",
     "predict",
+    "read_runs",
     "render_table",
     "sample_questions",
     "summarise",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, ConfigDict
 
+from adaptllm_chain.evaluation.cost import Cost, CostMeter
 from adaptllm_chain.journal import Journal
+from adaptllm_chain.metrics import contains_answer
+from adaptllm_chain.prompts import join_passages
 from adaptllm_chain.records import AdaptiveAnswer, Question, Route
 
 
@@ -25,6 +30,8 @@ class Prediction(BaseModel):
         reason: Why, in a sentence.
         ret_probability: P(``<RET>``), in [0, 1], where the model was asked for it.
         popularity: Of the question's subject, where the data set says.
+        relation: The kind of fact that is asked for, where the data set says.
+        hits: Whether each passage that the model was shown holds an accepted answer (by containment), best first.
         error: What went wrong, if the chain could not answer; the answer is then empty, and wrong.
     """
 
@@ -38,6 +45,8 @@ class Prediction(BaseModel):
     reason: str
     ret_probability: float | None
     popularity: float | None
+    relation: str | None = None
+    hits: tuple[bool, ...] = ()
     error: str | None = None
 
     @classmethod
@@ -56,6 +65,7 @@ class Prediction(BaseModel):
             "question": question.text,
             "answers": question.answers,
             "popularity": question.popularity,
+            "relation": question.relation,
         }
         if isinstance(result, Exception):
             failed = {"answer": "", "route": "direct", "reason": "failed", "ret_probability": None}
@@ -66,6 +76,7 @@ class Prediction(BaseModel):
             route=result["decision"].route,
             reason=result["decision"].reason,
             ret_probability=result["ret_probability"],
+            hits=tuple(contains_answer(join_passages([passage]), question.answers) for passage in result["context"]),
         )
 
 
@@ -86,13 +97,31 @@ def sample_questions(questions: Sequence[Question], size: int | None, seed: int)
     return [questions[index] for index in sorted(drawn)]
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Questions that were answered together.
+
+    Attributes:
+        start: The number of the first of them, from 0.
+        questions: How many there are.
+        cost: What their answers cost.
+        seconds: How long they took.
+    """
+
+    start: int
+    questions: int
+    cost: Cost
+    seconds: float
+
+
 def predict(
     chain: Runnable[Any, AdaptiveAnswer],
     questions: Sequence[Question],
     journal: Journal,
     *,
     chunk: int = 32,
-    progress: Callable[[int], None] | None = None,
+    meter: CostMeter | None = None,
+    answered: Callable[[Chunk], None] | None = None,
 ) -> list[Prediction]:
     """Ask a chain every question; questions that the journal already holds are not asked again.
 
@@ -101,24 +130,29 @@ def predict(
     Args:
         chain: An ``AdaptiveRetrievalChain``.
         questions: The questions.
-        journal: Keeps the finished chunks.
+        journal: Keeps the finished chunks, each with what it cost.
         chunk: Questions a batch.
-        progress: Is told how many questions were answered, chunk by chunk, resumed ones first.
+        meter: Counts the cost; pass the one that a cache of the model counts with.
+        answered: Is told of every chunk that was answered, after it was written.
 
     Returns:
         One prediction a question, in order. A question that fails has its error in its place.
     """
-    answered = [row["id"] for chunk_row in journal for row in chunk_row["predictions"]]
-    journal.check_order(answered, [question.id for question in questions])
-    done = min(len(journal) * chunk, len(questions))
-    if progress is not None and done:
-        progress(done)
+    meter = meter or CostMeter()
+    done = [row["id"] for chunk_row in journal for row in chunk_row["predictions"]]
+    journal.check_order(done, [question.id for question in questions])
     for start in range(len(journal) * chunk, len(questions), chunk):
         part = questions[start : start + chunk]
         inputs = [{"input": question.text, "popularity": question.popularity} for question in part]
-        results = chain.batch(inputs, return_exceptions=True)
+        meter.take()
+        begun = time.perf_counter()
+        results = chain.batch(inputs, {"callbacks": [meter]}, return_exceptions=True)
+        seconds = time.perf_counter() - begun
         made = [Prediction.of(question, result) for question, result in zip(part, results, strict=True)]
-        journal.extend([{"predictions": [prediction.model_dump(mode="json") for prediction in made]}])
-        if progress is not None:
-            progress(len(part))
+        cost = meter.take()
+        journal.extend(
+            [{"predictions": [prediction.model_dump(mode="json") for prediction in made], "cost": cost.model_dump()}]
+        )
+        if answered is not None:
+            answered(Chunk(start, len(part), cost, seconds))
     return [Prediction.model_validate(row) for chunk_row in journal for row in chunk_row["predictions"]]

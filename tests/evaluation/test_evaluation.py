@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.evaluation import Prediction, predict, render_table, sample_questions, summarise
+from adaptllm_chain.evaluation import Chunk, Prediction, predict, render_table, sample_questions, summarise
 from adaptllm_chain.journal import Journal
 from adaptllm_chain.records import Question
 from adaptllm_chain.retrieval import GivenPassagesRetriever
@@ -66,10 +66,12 @@ def test_a_resumed_run_asks_only_what_is_missing(tmp_path: Path) -> None:
     broken.write_bytes(b"".join(lines[:2]) + lines[2][:40])
     llm = ScriptedLLM(script=knows_the_even)
     resumed_chain = chain("adaptive").model_copy(update={"llm": llm})
-    counted: list[int] = []
+    chunks: list[Chunk] = []
     with Journal(broken, {"policy": "adaptive"}) as journal:
-        assert predict(resumed_chain, QUESTIONS, journal, chunk=4, progress=counted.append) == whole
-    assert counted == [4, 4, 2]
+        assert predict(resumed_chain, QUESTIONS, journal, chunk=4, answered=chunks.append) == whole
+    assert [(chunk.start, chunk.questions) for chunk in chunks] == [(4, 4), (8, 2)]
+    # Of 4 to 7 two are known and cost one call, two ask and cost two; of 8 and 9 one each.
+    assert [chunk.cost.model_calls for chunk in chunks] == [6, 3]
     assert broken.read_bytes() == b"".join(lines)
 
 
