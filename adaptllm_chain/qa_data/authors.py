@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from adaptllm_chain.qa_data.fields import answers_field, number_field, passage, text_field, without
+from adaptllm_chain.qa_data.popqa import relation_of
 from adaptllm_chain.qa_data.rows import Row
 from adaptllm_chain.records import Question
 
@@ -28,17 +29,21 @@ def parse_authors(row: Row) -> Question:
         row: The member.
 
     Returns:
-        The question; ``s_pop`` is its popularity.
+        The question; ``s_pop`` is its popularity, and then its wording tells PopQA's relation.
     """
     data = row.data
+    text = text_field(data, "question")
+    popularity = number_field(data, "s_pop")
     return Question(
         id=row.default_id,
-        text=text_field(data, "question"),
+        text=text,
         answers=answers_field(data, "possible_answers"),
         gold_passage=passage(data.get("passage_text"), title=data.get("passage_title"))
         or passage(data.get("gold_passage")),
         given_passages=_found(data),
-        popularity=number_field(data, "s_pop"),
+        popularity=popularity,
+        # Only PopQA has popularities; the authors' copy of it lacks the relation.
+        relation=None if popularity is None else relation_of(text),
         metadata=without(data, (*_USED, *_SCORES)),
     )
 
