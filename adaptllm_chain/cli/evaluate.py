@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adaptllm_chain.cli.measuring import add_measuring_options
-from adaptllm_chain.cli.options import MODES
+from adaptllm_chain.cli.options import MODES, SUITES
+from adaptllm_chain.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from adaptllm_chain.evaluation import Prediction
+    from adaptllm_chain.evaluation import Judgement
 
 _DEFAULT_MODES = "never_retrieve,always_retrieve,adaptive"
 
@@ -45,6 +46,18 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="let no mode use answers that another has made, so that the seconds of all modes can be compared",
     )
+    parser.add_argument(
+        "--suite",
+        choices=SUITES,
+        help="run all experiments of a paper and make its report: --data popqa=FILE --data nq_dev=FILE --data "
+        "squad_dev=FILE, as many of these as you have; --modes, --retriever, --k and --name are then the suite's",
+    )
+    parser.add_argument(
+        "--index",
+        type=Path,
+        metavar="DIR",
+        help="with --suite: the index to search (default: one of all passages in the files is made in OUT)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -61,20 +74,27 @@ def run(arguments: argparse.Namespace) -> int:
 
     from adaptllm_chain.cli.console import note
     from adaptllm_chain.cli.measuring import measure
-    from adaptllm_chain.evaluation import render_table, summarise
+
+    if arguments.suite is not None:
+        from adaptllm_chain.cli.suite import run_suite
+
+        return run_suite(arguments)
+    if arguments.index is not None:
+        raise InvalidInputError("--index goes with --suite", expected=f"--retriever {arguments.index}")
+    from adaptllm_chain.evaluation import Judgement, render_table, summarise
     from adaptllm_chain.journal import write_whole
 
     own = {"never_retrieve": arguments.never_adapter, "always_retrieve": arguments.always_adapter}
     predictions = measure(arguments, arguments.modes, own)
-    never = predictions.get("never_retrieve")
-    summaries = {mode: summarise(rows, never) for mode, rows in predictions.items()}
+    judged = {mode: list(map(Judgement.of, rows)) for mode, rows in predictions.items()}
+    summaries = {mode: summarise(rows, judged.get("never_retrieve")) for mode, rows in judged.items()}
     written = {mode: summary.model_dump() for mode, summary in summaries.items()}
     write_whole(arguments.out / "summary.json", json.dumps(written, indent=2) + "\n")
     print(render_table(summaries))
     ranking = summaries["adaptive"].auc if "adaptive" in summaries else None
     if ranking is not None:
         print(f'\narea under the curve of P(<RET>) against "never_retrieve is wrong": {ranking:.3f}')
-    _write_trade_off(predictions, arguments.out)
+    _write_trade_off(judged, arguments.out)
     failed = [row for rows in predictions.values() for row in rows if row.error is not None]
     if failed:
         note(f"{len(failed)} questions failed and count as wrong; the first: {failed[0].question!r}: {failed[0].error}")
@@ -82,12 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _write_trade_off(predictions: dict[str, list[Prediction]], out: Path) -> None:
+def _write_trade_off(judged: dict[str, list[Judgement]], out: Path) -> None:
     """Write what every threshold would have given, where the three modes that it takes were run."""
     from adaptllm_chain.evaluation import Run, trade_off
     from adaptllm_chain.journal import write_whole
 
-    never, always, adaptive = (predictions.get(m) for m in ("never_retrieve", "always_retrieve", "adaptive"))
+    never, always, adaptive = (judged.get(m) for m in ("never_retrieve", "always_retrieve", "adaptive"))
     file = out / "trade_off.json"
     file.unlink(missing_ok=True)  # of an earlier run with other modes
     if never is None or always is None or adaptive is None:

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 REPLAYED = ("given", "gold")
 
 
-def add_measuring_options(parser: argparse.ArgumentParser) -> None:
+def add_measuring_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add what says which questions are asked, of which model, with which passages.
 
     Args:
         parser: The parser of a command.
+        required: Whether the command cannot do without ``--data`` and ``--out``.
     """
-    parser.add_argument("--data", required=True, action="append", metavar="FILE", help=f"{SOURCES}; repeatable")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="for predictions and figures")
+    parser.add_argument("--data", required=required, action="append", metavar="FILE", help=f"{SOURCES}; repeatable")
+    parser.add_argument("--out", required=required, type=Path, metavar="DIR", help="for predictions and figures")
     parser.add_argument(
         "--retriever",
         default="given",
@@ -190,7 +191,7 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
         tally.add(question)
     return {
         "data": getattr(arguments, "name", None) or "+".join(_stem(source) for source in arguments.data),
-        "trained_on": getattr(arguments, "trained_on", None) or Path(arguments.adapter or arguments.model).name,
+        "trained_on": getattr(arguments, "trained_on", None) or _adapter_name(arguments),
         "mode": mode,
         "policy": chain.policy.model_dump(mode="json", exclude={"lookup"}),
         "questions": fingerprint({"asked": asked}),
@@ -208,6 +209,17 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
         "load_in": arguments.load_in,
         "versions": library_versions(),
     }
+
+
+def _adapter_name(arguments: argparse.Namespace) -> str:
+    """Name the adapter, or else the model."""
+    from adaptllm_chain.cli.model_loading import check_adapter
+    from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter
+
+    adapter = check_adapter(arguments)
+    if adapter is None:
+        return Path(arguments.model).name
+    return (embedded_adapter() if adapter == EMBEDDED else Path(adapter)).name
 
 
 def _stem(source: str) -> str:

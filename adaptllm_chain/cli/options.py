@@ -10,6 +10,7 @@ from adaptllm_chain.llms.embedded import EMBEDDED
 
 NONE = "none"
 MODES = ("never_retrieve", "always_retrieve", "adaptive", "popularity")
+SUITES = ("paper",)
 ON_EMPTY = ("answer", "abstain", "raise")
 LOAD_IN = ("8bit", "4bit")
 DTYPES = ("auto", "float32", "bfloat16", "float16")

@@ -184,11 +184,12 @@ def _seconds(path: Path) -> dict[str, Any] | None:
     }
 
 
-def read_runs(folders: Iterable[Path]) -> list[Run]:
+def read_runs(folders: Iterable[Path], *, leave_out: Path | None = None) -> list[Run]:
     """Read all runs below some folders, and check that they can stand in one report.
 
     Args:
         folders: Where ``adaptllm evaluate`` wrote, or where judgements were kept; files are taken too.
+        leave_out: A folder below them whose files are not read, such as that of an earlier report.
 
     Returns:
         The runs, in the order of their files.
@@ -197,11 +198,18 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
         InvalidInputError: If there is none, or some do not belong together.
         JournalError: If a file cannot be read or was not finished.
     """
-    files = [file for folder in folders for file in _files(folder)]
+    hidden = None if leave_out is None else leave_out.resolve()
+    named = list(folders)
+    files = [
+        file
+        for folder in named
+        for file in _files(folder)
+        if hidden is None or hidden == folder.resolve() or hidden not in file.resolve().parents
+    ]
     runs = [Run.read(file) for file in files]
     if not runs:
         raise InvalidInputError(
-            f"no predictions in {', '.join(map(str, folders))}",
+            f"no predictions in {', '.join(map(str, named))}",
             expected="a folder that adaptllm evaluate wrote into",
             hint="adaptllm evaluate --data FILE --out DIR",
         )

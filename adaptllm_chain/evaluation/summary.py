@@ -3,58 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.evaluation.prediction import Prediction
-from adaptllm_chain.metrics import (
-    auc,
-    contains_answer,
-    exact_match,
-    first_line_contains_answer,
-    token_f1,
-    wilson_interval,
-)
-
-
-class Proportion(BaseModel):
-    """A share of some questions, with its 95 % interval (Wilson).
-
-    Attributes:
-        count: How many of them.
-        total: Of how many.
-        value: The share, in [0, 1].
-        low: Lower end of the interval.
-        high: Upper end of the interval.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    count: int
-    total: int
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, flags: Sequence[bool]) -> Self | None:
-        """Count flags.
-
-        Args:
-            flags: One a question.
-
-        Returns:
-            The share of those that are set; ``None`` without questions.
-        """
-        if not flags:
-            return None
-        low, high = wilson_interval(sum(flags), len(flags))
-        return cls(count=sum(flags), total=len(flags), value=sum(flags) / len(flags), low=low, high=high)
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+from adaptllm_chain.evaluation.estimate import Estimate, wilson_share
+from adaptllm_chain.evaluation.judgement import Judgement
+from adaptllm_chain.metrics import auc
 
 
 class Summary(BaseModel):
@@ -77,17 +32,17 @@ class Summary(BaseModel):
 
     questions: int
     failed: int
-    containment: Proportion
-    first_line_containment: Proportion
-    exact_match: Proportion
+    containment: Estimate
+    first_line_containment: Estimate
+    exact_match: Estimate
     f1: float
-    retrieved: Proportion
-    direct_containment: Proportion | None
-    retrieved_containment: Proportion | None
+    retrieved: Estimate
+    direct_containment: Estimate | None
+    retrieved_containment: Estimate | None
     auc: float | None = None
 
 
-def summarise(predictions: Sequence[Prediction], never: Sequence[Prediction] | None = None) -> Summary:
+def summarise(predictions: Sequence[Judgement], never: Sequence[Judgement] | None = None) -> Summary:
     """Work out the figures of one mode.
 
     Args:
@@ -100,24 +55,24 @@ def summarise(predictions: Sequence[Prediction], never: Sequence[Prediction] | N
     Raises:
         InvalidInputError: If there are no predictions.
     """
-    right = [contains_answer(row.answer, row.answers) for row in predictions]
-    containment = Proportion.of(right)
-    retrieved = Proportion.of([row.route == "retrieve" for row in predictions])
-    first_line = Proportion.of([first_line_contains_answer(row.answer, row.answers) for row in predictions])
-    strict = Proportion.of([exact_match(row.answer, row.answers) for row in predictions])
+    right = [row.containment for row in predictions]
+    containment = wilson_share(right)
+    retrieved = wilson_share([row.route == "retrieve" for row in predictions])
+    first_line = wilson_share([row.first_line_containment for row in predictions])
+    strict = wilson_share([row.exact_match for row in predictions])
     if containment is None or retrieved is None or first_line is None or strict is None:
         raise InvalidInputError("there are no predictions", expected="at least one")
     by_route = {
-        route: Proportion.of([flag for flag, row in zip(right, predictions, strict=True) if row.route == route])
+        route: wilson_share([flag for flag, row in zip(right, predictions, strict=True) if row.route == route])
         for route in ("direct", "retrieve")
     }
     return Summary(
         questions=len(predictions),
-        failed=sum(row.error is not None for row in predictions),
+        failed=sum(row.failed for row in predictions),
         containment=containment,
         first_line_containment=first_line,
         exact_match=strict,
-        f1=sum(token_f1(row.answer, row.answers) for row in predictions) / len(predictions),
+        f1=sum(row.f1 for row in predictions) / len(predictions),
         retrieved=retrieved,
         direct_containment=by_route["direct"],
         retrieved_containment=by_route["retrieve"],
@@ -125,8 +80,8 @@ def summarise(predictions: Sequence[Prediction], never: Sequence[Prediction] | N
     )
 
 
-def _ranking(predictions: Sequence[Prediction], never: Sequence[Prediction]) -> float | None:
-    wrong = {row.id: not contains_answer(row.answer, row.answers) for row in never}
+def _ranking(predictions: Sequence[Judgement], never: Sequence[Judgement]) -> float | None:
+    wrong = {row.id: not row.containment for row in never}
     scored = [(row.ret_probability, wrong[row.id]) for row in predictions if row.ret_probability is not None]
     if len({flag for _, flag in scored}) < 2:
         return None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.evaluation.prediction import Prediction
-from adaptllm_chain.evaluation.summary import Proportion
-from adaptllm_chain.metrics import contains_answer
+from adaptllm_chain.evaluation.estimate import Estimate, wilson_share
+from adaptllm_chain.evaluation.judgement import Judgement
 
 
 class TradeoffPoint(BaseModel):
@@ -24,8 +23,8 @@ class TradeoffPoint(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     threshold: float | None
-    retrieved: Proportion
-    containment: Proportion
+    retrieved: Estimate
+    containment: Estimate
 
 
 class Tradeoff(BaseModel):
@@ -40,23 +39,42 @@ class Tradeoff(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     points: tuple[TradeoffPoint, ...]
-    oracle: Proportion
-    oracle_retrieved: Proportion
+    oracle: Estimate
+    oracle_retrieved: Estimate
+
+
+Share = Callable[[Sequence[bool]], Estimate | None]
+
+
+def from_memory(adaptive: Sequence[Judgement], never: Sequence[Judgement]) -> list[bool]:
+    """Say which questions are right from memory, as the chain answers below a threshold.
+
+    Args:
+        adaptive: The adaptive mode, by the token rule: what the model said to the parametric prompt.
+        never: The never-retrieve mode: the closed-book answer, which counts where the model said ``<RET>``.
+
+    Returns:
+        One flag a question.
+    """
+    return [(own if own.route == "direct" else closed).containment for own, closed in zip(adaptive, never, strict=True)]
 
 
 def trade_off(
-    adaptive: Sequence[Prediction], never: Sequence[Prediction], always: Sequence[Prediction], *, points: int = 21
+    adaptive: Sequence[Judgement],
+    never: Sequence[Judgement],
+    always: Sequence[Judgement],
+    *,
+    points: int = 21,
+    share: Share = wilson_share,
 ) -> Tradeoff:
     """Work out what every threshold would have given.
 
-    As in the chain, a question below the threshold is answered by what the model said to the parametric prompt, and
-    where that was ``<RET>``, by its closed-book answer.
-
     Args:
-        adaptive: Predictions of the adaptive mode, by the token rule; they hold P(``<RET>``).
-        never: Predictions of the never-retrieve mode on the same questions.
-        always: Predictions of the always-retrieve mode on the same questions.
+        adaptive: Judgements of the adaptive mode, by the token rule; they hold P(``<RET>``).
+        never: Judgements of the never-retrieve mode on the same questions.
+        always: Judgements of the always-retrieve mode on the same questions.
         points: How many points, spread evenly over the retrieval share.
+        share: Makes a share with its interval of one flag a question.
 
     Returns:
         The points and the oracle.
@@ -71,37 +89,38 @@ def trade_off(
     probabilities = [probability for probability in asked if probability is not None]
     if len(probabilities) < len(asked):
         raise InvalidInputError("some predictions have no P(<RET>)", expected="those of the adaptive mode")
-    from_memory = [
-        contains_answer((own if own.route == "direct" else closed).answer, own.answers)
-        for own, closed in zip(adaptive, never, strict=True)
-    ]
-    with_passages = [contains_answer(row.answer, row.answers) for row in always]
+    memory = from_memory(adaptive, never)
+    with_passages = [row.containment for row in always]
     ordered = sorted(probabilities)
     cuts: list[float | None] = [
         ordered[min(len(ordered) - 1, at * len(ordered) // (points - 1))] for at in range(points)
     ]
     cuts[-1] = None
     drawn = [
-        _point(cut, probabilities, from_memory, with_passages)
+        _point(cut, probabilities, memory, with_passages, share)
         for cut in sorted(set(cuts), key=lambda cut: (cut is None, cut), reverse=True)
     ]
     return Tradeoff(
         points=tuple(drawn),
-        oracle=_share([a or b for a, b in zip(from_memory, with_passages, strict=True)]),
-        oracle_retrieved=_share([not flag for flag in from_memory]),
+        oracle=_shared([a or b for a, b in zip(memory, with_passages, strict=True)], share),
+        oracle_retrieved=_shared([not flag for flag in memory], share),
     )
 
 
 def _point(
-    cut: float | None, probabilities: Sequence[float], from_memory: Sequence[bool], with_passages: Sequence[bool]
+    cut: float | None,
+    probabilities: Sequence[float],
+    memory: Sequence[bool],
+    with_passages: Sequence[bool],
+    share: Share,
 ) -> TradeoffPoint:
     retrieved = [cut is not None and probability >= cut for probability in probabilities]
-    right = [b if flag else a for flag, a, b in zip(retrieved, from_memory, with_passages, strict=True)]
-    return TradeoffPoint(threshold=cut, retrieved=_share(retrieved), containment=_share(right))
+    right = [b if flag else a for flag, a, b in zip(retrieved, memory, with_passages, strict=True)]
+    return TradeoffPoint(threshold=cut, retrieved=_shared(retrieved, share), containment=_shared(right, share))
 
 
-def _share(flags: Sequence[bool]) -> Proportion:
-    share = Proportion.of(flags)
-    if share is None:
+def _shared(flags: Sequence[bool], share: Share) -> Estimate:
+    estimate = share(flags)
+    if estimate is None:
         raise InvalidInputError("there are no predictions", expected="at least one")
-    return share
+    return estimate

@@ -1,21 +1,26 @@
-"""Metrics, each named for what it is: exact match, containment, F1, and how sure they are."""
+"""Metrics, each named for what it is: exact match, containment, F1, recall, and how sure they are."""
 
 from __future__ import annotations
 
 from adaptllm_chain.metrics.answers import contains_answer, exact_match, first_line_contains_answer, token_f1
 from adaptllm_chain.metrics.intervals import wilson_interval
 from adaptllm_chain.metrics.labels import KnownRule, is_known
+from adaptllm_chain.metrics.mcnemar import McNemar, mcnemar
 from adaptllm_chain.metrics.normalisation import normalise_answer
 from adaptllm_chain.metrics.ranking import auc
+from adaptllm_chain.metrics.recall import recall_at
 
 __all__ = [
     "KnownRule",
+    "McNemar",
     "auc",
     "contains_answer",
     "exact_match",
     "first_line_contains_answer",
     "is_known",
+    "mcnemar",
     "normalise_answer",
+    "recall_at",
     "token_f1",
     "wilson_interval",
 ]

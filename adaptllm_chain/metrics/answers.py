@@ -15,6 +15,10 @@ def exact_match(prediction: str, answers: Sequence[str]) -> bool:
     SQuAD's exact match (Rajpurkar et al. 2016). It is strict: a right answer in a sentence counts
     as wrong, so a chatty model scores near zero. The Adapt-LLM paper calls its metric exact match
     too, but computes ``contains_answer``.
+    Its traps are those of the normalisation, which knows ASCII alone and no numbers: "1,000" equals
+    "1000", but so does "10.00", and "1000.0" equals "10,000"; a typographic dash or quote, a full-width
+    digit, and an accent that is a character of its own make spellings differ that look alike; and
+    answers of which nothing is left, such as "The" and "?", equal one another and an empty output.
 
     Args:
         prediction: The model's output.
@@ -37,6 +41,8 @@ def token_f1(prediction: str, answers: Sequence[str]) -> float:
     SQuAD's F1 (Rajpurkar et al. 2016): the harmonic mean of precision and recall over the bag of
     normalised words; the best accepted answer counts. When normalisation leaves nothing of either
     side ("The"), it is 0, as in the script for version 1.1.
+    Unicode and numbers have the traps of ``exact_match``; moreover a number is one word, so "1001" is
+    as far from "1000" as any other.
 
     Args:
         prediction: The model's output.
@@ -69,8 +75,9 @@ def contains_answer(prediction: str, answers: Sequence[str]) -> bool:
     The rule of the Adapt-LLM authors' evaluation, which the paper (arXiv:2404.19705, section 4)
     calls exact match. Nothing is normalised beyond the case, so "U.S." is not found in "US".
     Its traps: the longer the output, the better its chances, since a list of guesses is rewarded
-    (``first_line_contains_answer`` is the guard); and short aliases such as "W" are found by
-    accident inside of words.
+    (``first_line_contains_answer`` is the guard); short aliases such as "W" are found by accident
+    inside of words, and numbers inside of longer ones, "15" in "2015"; and "1,000" is not found in
+    "1000", nor an accented letter in the same one spelled with an accent of its own.
 
     Args:
         prediction: The model's output.

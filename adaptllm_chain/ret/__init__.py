@@ -1,5 +1,6 @@
-"""The request for retrieval: its spelling, its probability, the policies, the gate for streams."""
+"""The request for retrieval: its spelling, its probability, the policies, their threshold, the gate for streams."""
 
+from adaptllm_chain.ret.calibration import BEST_ACCURACY, Calibration, Objective, choose_threshold
 from adaptllm_chain.ret.gate import AnswerFilter, Gate, clean_answer
 from adaptllm_chain.ret.marker import REASONS, RET, Spelling, is_request, may_become_marker, read_spelling
 from adaptllm_chain.ret.policies import (
@@ -15,19 +16,23 @@ from adaptllm_chain.ret.policies import (
 from adaptllm_chain.ret.probability import read_signal, says_ret
 
 __all__ = [
+    "BEST_ACCURACY",
     "REASONS",
     "RET",
     "Adaptive",
     "AlwaysRetrieve",
     "AnswerFilter",
+    "Calibration",
     "Evidence",
     "Gate",
     "NeverRetrieve",
+    "Objective",
     "Policy",
     "PolicyName",
     "PopularityThreshold",
     "Spelling",
     "as_policy",
+    "choose_threshold",
     "clean_answer",
     "is_request",
     "may_become_marker",

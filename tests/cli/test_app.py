@@ -13,7 +13,19 @@ from tests.cli.conftest import Run
 QUICK_ONLY = ("torch", "transformers", "faiss", "numpy", "langchain_core", "pydantic", "tqdm", "importlib.metadata")
 
 
-COMMANDS = ([], ["ask"], ["index"], ["demo"], ["doctor"], ["stats"], ["export"], ["push"])
+COMMANDS = (
+    [],
+    ["ask"],
+    ["index"],
+    ["demo"],
+    ["doctor"],
+    ["stats"],
+    ["evaluate"],
+    ["report"],
+    ["calibrate"],
+    ["export"],
+    ["push"],
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

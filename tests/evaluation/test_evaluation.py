@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.evaluation import Chunk, Prediction, predict, render_table, sample_questions, summarise
+from adaptllm_chain.evaluation import Chunk, Judgement, Prediction, predict, render_table, sample_questions, summarise
 from adaptllm_chain.journal import Journal
 from adaptllm_chain.records import Question
 from adaptllm_chain.retrieval import GivenPassagesRetriever
@@ -41,7 +41,8 @@ def run(policy: str, folder: Path) -> list[Prediction]:
 
 
 def test_figures_are_those_worked_out_by_hand(tmp_path: Path) -> None:
-    rows = {policy: summarise(run(policy, tmp_path)) for policy in ("never_retrieve", "always_retrieve", "adaptive")}
+    modes = ("never_retrieve", "always_retrieve", "adaptive")
+    rows = {policy: summarise(list(map(Judgement.of, run(policy, tmp_path)))) for policy in modes}
     # Even ones but 0 are known; with a passage all but 9 are right.
     assert rows["never_retrieve"].containment.count == 4
     assert rows["always_retrieve"].containment.count == 9
@@ -76,15 +77,17 @@ def test_a_resumed_run_asks_only_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_ranking_against_the_never_mode() -> None:
-    def prediction(number: int, answer: str, probability: float | None = None) -> Prediction:
-        return Prediction(id=str(number), question="q", answers=("x",), answer=answer, route="direct", reason="",
-                          ret_probability=probability, popularity=None)  # fmt: skip
+    def prediction(number: int, answer: str, probability: float | None = None) -> Judgement:
+        return Judgement.of(
+            Prediction(id=str(number), question="q", answers=("x",), answer=answer, route="direct", reason="",
+                       ret_probability=probability, popularity=None)
+        )  # fmt: skip
 
     never = [prediction(0, "x"), prediction(1, "y"), prediction(2, "x"), prediction(3, "z")]
     adaptive = [prediction(n, "x", p) for n, p in enumerate((0.1, 0.9, 0.5, 0.4))]
     # Pairs (wrong, right): .9 > .1, .9 > .5, .4 > .1, .4 < .5: three of four.
     assert summarise(adaptive, never).auc == pytest.approx(0.75)
-    all_wrong = [row.model_copy(update={"answer": "y"}) for row in never]
+    all_wrong = [row.model_copy(update={"containment": False}) for row in never]
     assert summarise(adaptive, all_wrong).auc is None
 
 

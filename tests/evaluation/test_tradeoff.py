@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.evaluation import Prediction, trade_off
+from adaptllm_chain.evaluation import Judgement, Prediction, trade_off
 
 
-def said(number: int, right: bool, route: str = "direct", probability: float | None = None) -> Prediction:
+def said(number: int, right: bool, route: str = "direct", probability: float | None = None) -> Judgement:
     fields: dict[str, Any] = {
         "id": str(number),
         "question": f"q{number}",
@@ -20,7 +20,8 @@ def said(number: int, right: bool, route: str = "direct", probability: float | N
         "reason": "",
         "route": route,
     }
-    return Prediction(**fields, answer="yes" if right else "no", ret_probability=probability, popularity=None)
+    answer = "yes" if right else "no"
+    return Judgement.of(Prediction(**fields, answer=answer, ret_probability=probability, popularity=None))
 
 
 NEVER = [said(0, True), said(1, False), said(2, True), said(3, False)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import comb
 from typing import Any
 
-from adaptllm_chain.evaluation import Prediction, Proportion
+from adaptllm_chain.evaluation import Estimate, Prediction, wilson_share
 from adaptllm_chain.metrics import auc, contains_answer
 from training.made_up_world.surface import surface_auc
 from training.made_up_world.world import Entity, Fact, select
@@ -103,7 +103,7 @@ def label_figures(facts: Sequence[Fact], labels: Mapping[str, str]) -> dict[str,
 
 
 def _share(flags: Iterable[bool]) -> dict[str, Any] | None:
-    share = Proportion.of(list(flags))
+    share = wilson_share(list(flags))
     return None if share is None else {key: round(value, 4) for key, value in share.model_dump().items()}
 
 
@@ -135,7 +135,7 @@ def render(figures: Mapping[str, Any]) -> str:
     lines = ["| | all | known half | unknown half |", "|---|---|---|---|"]
     lines.append("| questions | " + " | ".join(str(figures["test"][half]["questions"]) for half in _HALVES) + " |")
     for name in names:
-        cells = [Proportion.model_validate(figures["test"][half][name]) for half in _HALVES]
+        cells = [Estimate.model_validate(figures["test"][half][name]) for half in _HALVES]
         lines.append(f"| {name.replace('_', ' ')} | " + " | ".join(map(str, cells)) + " |")
     for mode, row in figures["adaptive_against"].items():
         won, lost = row["only_adaptive_right"], row["only_other_right"]

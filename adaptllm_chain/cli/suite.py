@@ -1,0 +1,101 @@
+"""Running a whole suite of experiments: ``adaptllm evaluate --suite``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from adaptllm_chain.cli.console import note, progress_bar
+from adaptllm_chain.cli.data_options import read_arguments
+from adaptllm_chain.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from adaptllm_chain.evaluation import Planned, Suite
+
+REPORT_FOLDER = "report"
+
+
+def run_suite(arguments: argparse.Namespace) -> int:
+    """Run every experiment of a suite that there is data for, then make the report.
+
+    Args:
+        arguments: The parsed options of ``adaptllm evaluate`` with ``suite``.
+
+    Returns:
+        0.
+    """
+    from adaptllm_chain.cli import report
+    from adaptllm_chain.cli.measuring import measure
+    from adaptllm_chain.evaluation import SUITES
+
+    suite = SUITES[arguments.suite]
+    files = _named_files(arguments.data, suite)
+    adapters = {"never_retrieve": arguments.never_adapter, "always_retrieve": arguments.always_adapter}
+    planned = [one for one in suite.experiments if one.data in files and _has_passages(one, files, arguments)]
+    if not planned:
+        raise InvalidInputError("there is no experiment to run", expected=f"--data with {_choices(suite)}")
+    index = _index(arguments, list(files.values())) if any(one.retriever == "index" for one in planned) else None
+    for number, one in enumerate(planned, start=1):
+        note(f"experiment {number} of {len(planned)}: {one.folder}")
+        own = argparse.Namespace(**vars(arguments))
+        own.data, own.name, own.k = [files[one.data]], suite.data[one.data], one.k
+        own.out = arguments.out / one.folder
+        own.retriever = str(index) if one.retriever == "index" else one.retriever
+        measure(own, one.modes, adapters)
+    made = argparse.Namespace(
+        folders=[arguments.out / one.folder for one in planned], out=arguments.out / REPORT_FOLDER
+    )
+    return report.run(made)
+
+
+def _named_files(given: Sequence[str], suite: Suite) -> dict[str, str]:
+    files = {}
+    for text in given:
+        name, separator, file = text.partition("=")
+        if not separator or name not in suite.data or not file:
+            raise InvalidInputError(
+                f"--data {text!r} does not say which data set of the suite it is",
+                expected=_choices(suite),
+                hint="--data popqa=FILE --data nq_dev=FILE --data squad_dev=FILE",
+            )
+        files[name] = file
+    return files
+
+
+def _choices(suite: Suite) -> str:
+    return ", ".join(f"{name}=FILE" for name in suite.data)
+
+
+def _has_passages(one: Planned, files: dict[str, str], arguments: argparse.Namespace) -> bool:
+    """Say whether a file brings the passages that an experiment needs; files need not bring both kinds."""
+    from adaptllm_chain.qa_data import read_questions
+
+    if one.retriever == "index":
+        return True
+    found = any(
+        question.gold_passage is not None if one.retriever == "gold" else bool(question.given_passages)
+        for question in read_questions(files[one.data], **read_arguments(arguments))
+    )
+    if not found:
+        note(f"{one.folder}: left out, since {files[one.data]} has no {one.retriever} passages")
+    return found
+
+
+def _index(arguments: argparse.Namespace, files: Sequence[str]) -> Path:
+    """Open the index that was named, or make one of all passages in the files."""
+    if arguments.index is not None:
+        folder: Path = arguments.index
+        return folder
+    from adaptllm_chain.cli.embedder_loading import embedder_device, load_embedder
+    from adaptllm_chain.cli.indexing import IndexSettings, index_files
+    from adaptllm_chain.llms.embedded import EMBEDDED
+
+    name = arguments.embeddings or EMBEDDED
+    out: Path = arguments.out / "index"
+    note(f"indexing all passages of the files into {out} (embedder: {name})")
+    embedder = load_embedder(name, device=embedder_device(arguments.device))
+    with progress_bar("passages") as bar:
+        index_files([], out, embedder, IndexSettings(passages_of=tuple(files)), bar)
+    return out
