@@ -35,14 +35,14 @@ from langchain_core.runnables import Runnable
 from tqdm import tqdm
 
 from adaptllm_chain.cli.data_options import SOURCES, add_data_options, read_arguments
-from adaptllm_chain.cli.hints import in_options
 from adaptllm_chain.cli.options import whole_number
-from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
+from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.journal import Journal, write_whole
 from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.qa_data import ReadReport, read_many
 from adaptllm_chain.records import Question
 from training.base_models import add_model_options, identity, load_model
+from training.exit_codes import exit_code
 from training.labelling import (
     Evidence,
     Row,
@@ -110,12 +110,28 @@ def _answers(llm: Runnable[Any, Any], part: Prompts, times: int) -> list[Any]:
     for at, output in enumerate(outputs):
         if isinstance(output, Exception):
             identifier, prompt = part[at // times]
-            raise InvalidInputError(
+            problem = (
                 f"the base model failed on question {identifier!r} ({prompt[:60]!r}…): "
-                f"{type(output).__name__}: {output}",
-                hint="the chunks before it are kept: mend or remove the question, or run the command again",
+                f"{type(output).__name__}: {output}"
+            )
+            if (refusal := _network_error(output)) is not None:
+                raise InvalidInputError(
+                    f"{problem} ({refusal})",
+                    expected="a server that answers",
+                    hint="start the server that --base-url names (such as `transformers serve MODEL`), then this "
+                    "command again: the chunks before it are kept",
+                ) from output
+            raise InvalidInputError(
+                problem, hint="the chunks before it are kept: mend or remove the question, or run the command again"
             ) from output
     return outputs
+
+
+def _network_error(error: BaseException | None) -> OSError | None:
+    """Find what the network said behind an error; the clients of servers wrap it in errors of their own."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -306,20 +322,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, or 2 where the input was at fault.
     """
     arguments = make_parser().parse_args(argv)
-    try:
-        counts = run(arguments)
-    except AdaptLLMError as error:
-        print(f"algorithm1: {in_options(error)}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"algorithm1: {error}", file=sys.stderr)
-        return 2
+    return exit_code("algorithm1", lambda: _run_and_tell(arguments))
+
+
+def _run_and_tell(arguments: argparse.Namespace) -> None:
+    counts = run(arguments)
     print(
         f"{counts['questions']} questions: {counts['known']} known, {counts['unknown']} unknown "
         f"(<RET> {counts['ret_share']:.1%}); {counts['skipped']} broken rows skipped; "
         f"rows: {counts['rows']} -> {rows_file(arguments)}"
     )
-    return 0
 
 
 if __name__ == "__main__":

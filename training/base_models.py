@@ -90,6 +90,11 @@ def _served(arguments: argparse.Namespace) -> Runnable[Any, Any]:
             expected="'provider:name'",
             hint="pip install langchain-openai, for openai:…",
         ) from error
+    except Exception as error:  # every provider has errors of its own
+        raise InvalidInputError(
+            f"the provider refuses to make the model {arguments.model!r}: {error}",
+            hint="export OPENAI_API_KEY=…, for openai:…; for a server of your own that asks for none, any word will do",
+        ) from error
 
 
 def _refuse_local_options(arguments: argparse.Namespace, *more: str) -> None:

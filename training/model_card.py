@@ -41,7 +41,7 @@ def model_card(
         recipe: The recipe.
         spec: What it was trained on.
         result: What goes into ``result.json``.
-        encoder: The ``PromptEncoder`` that wrote the training texts; it shows them as the model reads them.
+        encoder: The ``PromptEncoder`` that encoded the rows; it shows the prompts as the model reads them.
         rows_sha256: The hash of the rows.
         license_id: The adapter's licence as the hub spells it, if it is known.
 

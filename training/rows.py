@@ -1,4 +1,4 @@
-"""The rows to train on: reading, splitting by question, choosing and balancing, framing as texts."""
+"""The rows to train on: reading, splitting by question, choosing and balancing, encoding."""
 
 from __future__ import annotations
 
@@ -7,55 +7,64 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from adaptllm_chain.errors import DataFileError, InvalidInputError
+from adaptllm_chain.llms.encoding import PromptEncoder
 from adaptllm_chain.records import PromptKind
 from adaptllm_chain.ret.marker import RET
 from training.labelling import Row
 from training.recipe import Recipe
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(paths: Sequence[Path]) -> tuple[list[Row], str]:
     """Read the rows of Algorithm 1.
 
     Args:
-        path: JSON lines with ``prompt``, ``completion``, ``kind``, ``label`` and ``question_id``; rows
+        paths: Files of JSON lines with ``prompt``, ``completion``, ``kind``, ``label`` and ``question_id``; rows
             that lack the last three count as parametric, unknown if they ask for retrieval, each a
             question of its own.
 
     Returns:
-        The rows, in order.
+        The rows, in order, and the SHA-256 of the files' bytes as 64 hexadecimal digits.
 
     Raises:
-        DataFileError: If the file is missing, or a line is broken.
+        DataFileError: If a file is missing, or a line is broken.
     """
-    if not path.is_file():
-        raise DataFileError(
-            f"there is no file {str(path)!r}",
-            expected="the rows.jsonl of Algorithm 1",
-            hint="python training/algorithm1.py --data FILE --out DIR, then --rows DIR/rows.jsonl",
-        )
+    digest = hashlib.sha256()
     rows = []
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-                complete = all(isinstance(row[key], str) and row[key].strip() for key in ("prompt", "completion"))
-                complete = complete and _is_consistent(row)
-                label = "unknown" if row["completion"] == RET else "known"
-                rows.append({"kind": "parametric", "label": label, "question_id": str(number)} | row)
-            except (ValueError, KeyError, TypeError) as error:
-                complete, cause = False, error
-            else:
-                cause = None
-            if not complete:
-                raise DataFileError(
-                    f"{path}, line {number} is no training row: {line[:80]!r}",
-                    expected='{"prompt": "…", "completion": "…"}, neither of them empty; kind parametric, context or '
-                    'closed_book; label known or unknown; a weight above 0, up to 1; "<RET>" never labelled known',
-                ) from cause
-    return rows
+    for path in paths:
+        if not path.is_file():
+            raise DataFileError(
+                f"there is no file {str(path)!r}",
+                expected="the rows.jsonl of Algorithm 1",
+                hint="python training/algorithm1.py --data FILE --out DIR, then --rows DIR/rows.jsonl",
+            )
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                digest.update(line)
+                rows.append(_read_row(line, f"{path}, line {number}", str(number)))
+    return rows, digest.hexdigest()
+
+
+def _read_row(line: bytes, where: str, question_id: str) -> Row:
+    try:
+        row = json.loads(line)
+        complete = all(isinstance(row[key], str) and row[key].strip() for key in ("prompt", "completion"))
+        complete = complete and _is_consistent(row)
+        label = "unknown" if row["completion"] == RET else "known"
+        found = {"kind": "parametric", "label": label, "question_id": question_id} | row
+    except (ValueError, KeyError, TypeError) as error:
+        complete, cause = False, error
+    else:
+        cause = None
+    if not complete:
+        raise DataFileError(
+            f"{where} is no training row: {line[:80].decode(errors='replace')!r}",
+            expected='{"prompt": "…", "completion": "…"}, neither of them empty; kind parametric, context or '
+            'closed_book; label known or unknown; a weight above 0, up to 1; "<RET>" never labelled known',
+        ) from cause
+    return found
 
 
 def _is_consistent(row: Row) -> bool:
@@ -162,34 +171,48 @@ def _weight(row: Row) -> float:
     return float(row.get("weight", 1.0))
 
 
-def write_texts(rows: Sequence[Row], encoder: Any) -> list[Row]:
-    """Put the model's format around the rows.
+def encode_rows(rows: Sequence[Row], encoder: PromptEncoder) -> list[Row]:
+    """Put the model's format around the rows and turn them into token ids, as inference does.
 
     Args:
         rows: Rows with instructions as prompts.
-        encoder: The ``PromptEncoder`` that the model will be asked through.
+        encoder: The one that the model will be asked through.
 
     Returns:
-        ``prompt`` and ``completion`` as texts, and the row's ``kind``. TRL appends the end token to the completion.
+        ``input_ids``: the very ids that inference feeds, then those of the completion and the end token; ``labels``:
+        the same, but -100 on the prompt, where there is no loss; and the row's ``kind``.
     """
-    texts = []
+    encoded = []
     for row in rows:
-        prompt = encoder.frame(row["prompt"])
-        completion = f"{prompt.lead}{row['completion']}"
-        texts.append({"prompt": prompt.text, "completion": completion, "kind": row["kind"]})
-    return texts
+        prompt, completion = _encode(row, encoder)
+        labels = [_NO_LOSS] * len(prompt) + completion
+        encoded.append({"input_ids": prompt + completion, "labels": labels, "kind": row["kind"]})
+    return encoded
 
 
-def within_length(texts: Sequence[Row], tokenizer: Any, max_length: int) -> list[bool]:
-    """Say which texts fit, end token included: TRL would cut the completion off the others.
+_NO_LOSS = -100  # torch's and TRL's number for it
+
+
+def _encode(row: Row, encoder: PromptEncoder) -> tuple[list[int], list[int]]:
+    """The ids of the prompt, and those by which its completion follows, the end token included."""
+    tokenizer, completion = encoder.tokenizer, row["completion"]
+    # What an encoder says of its marker, by which tokens it follows this very prompt, holds for any text.
+    encoded = PromptEncoder(tokenizer, encoder.format_name, completion).encode(row["prompt"])
+    follows = list(encoded.marker_ids)
+    if any(special in completion for special in tokenizer.all_special_tokens):
+        text = encoder.frame(row["prompt"]).lead + completion
+        follows = tokenizer(text, add_special_tokens=False, split_special_tokens=True).input_ids
+    return encoded.ids, [*follows, tokenizer.eos_token_id]
+
+
+def within_length(encoded: Sequence[Row], max_length: int) -> list[bool]:
+    """Say which rows fit: TRL would cut the completion off the others.
 
     Args:
-        texts: ``prompt`` and ``completion`` as texts.
-        tokenizer: The tokenizer.
+        encoded: Rows with ``input_ids``, end token included.
         max_length: In tokens.
 
     Returns:
-        One flag a text.
+        One flag a row.
     """
-    encoded = tokenizer([text["prompt"] + text["completion"] for text in texts])
-    return [len(ids) < max_length for ids in encoded.input_ids]
+    return [len(row["input_ids"]) <= max_length for row in encoded]

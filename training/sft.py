@@ -12,8 +12,8 @@ a picture, and a card.
 
 from __future__ import annotations
 
+import argparse
 import gc
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -27,17 +27,18 @@ if __name__ == "__main__":
 
 import yaml
 
-from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
+from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.journal import write_whole
 from adaptllm_chain.ret.marker import RET
 from training.adapter_folder import check_recipe, last_checkpoint, save_adapter, versions
 from training.contradictions import refuse_for_machine
 from training.dev_figures import dev_figures
+from training.exit_codes import exit_code
 from training.model_card import model_card
 from training.processes import Processes
 from training.recipe import Recipe, make_parser, overrides
 from training.ret_token import add_to_model, add_to_tokenizer
-from training.rows import read_rows, select_rows, split_rows, within_length, write_texts
+from training.rows import encode_rows, read_rows, select_rows, split_rows, within_length
 from training.trainer import build_trainer
 
 if TYPE_CHECKING:
@@ -66,12 +67,11 @@ def run(recipe: Recipe) -> dict[str, Any]:
     from adaptllm_chain.llms.generation import weights_fingerprint
     from adaptllm_chain.llms.loading import load_tokenizer
     from training.curves import draw_curves  # before the training: a missing matplotlib must not cost its result
+    from training.stopwatch import Stopwatch
 
-    rows = [row for path in recipe.rows for row in read_rows(path)]
+    rows, rows_sha256 = read_rows(recipe.rows)
     recipe.out.mkdir(parents=True, exist_ok=True)
-    written = recipe.model_dump(mode="json") | {
-        "rows_sha256": hashlib.sha256(b"".join(path.read_bytes() for path in recipe.rows)).hexdigest()
-    }
+    written = recipe.model_dump(mode="json") | {"rows_sha256": rows_sha256}
     recipe_file = recipe.out / "recipe.yaml"
     check_recipe(recipe_file, written, yet_unknown="base_weights")
     result_file = recipe.out / "result.json"
@@ -84,8 +84,8 @@ def run(recipe: Recipe) -> dict[str, Any]:
     ret_id = add_to_tokenizer(tokenizer) if recipe.adds_token else None
     chosen = select_rows(train_side, recipe)
     encoder = PromptEncoder(tokenizer, recipe.format, RET)
-    texts = write_texts(chosen, encoder)
-    fits = within_length(texts, tokenizer, recipe.max_length)
+    encoded = encode_rows(chosen, encoder)
+    fits = within_length(encoded, recipe.max_length)
     kinds = Counter(row["kind"] for row, fit in zip(chosen, fits, strict=True) if fit)
     if not kinds:
         raise InvalidInputError(
@@ -100,8 +100,10 @@ def run(recipe: Recipe) -> dict[str, Any]:
     check_recipe(recipe_file, written)
     if ret_id is not None:
         add_to_model(model, tokenizer)
-    fitting = [text for text, fit in zip(texts, fits, strict=True) if fit]
+    fitting = [row for row, fit in zip(encoded, fits, strict=True) if fit]
     trainer = build_trainer(model, tokenizer, fitting, recipe, ret_id=ret_id, processes=processes)
+    stopwatch = Stopwatch()
+    trainer.add_callback(stopwatch)
     # Only now that everything could be built: a mistyped recipe must not claim the folder.
     if processes.is_main:
         write_whole(recipe_file, yaml.safe_dump(written, sort_keys=False))
@@ -127,7 +129,7 @@ def run(recipe: Recipe) -> dict[str, Any]:
         "processes": processes.count,
         "resumed_from_step": int(checkpoint.rsplit("-", 1)[1]) if checkpoint else None,
         "train_loss": mean_loss(history, otherwise=outcome.training_loss),
-        "train_seconds": round(outcome.metrics["train_runtime"], 1),
+        "train_seconds": round(stopwatch.seconds, 1),
         "losses": [[entry["step"], round(entry["loss"], 4)] for entry in history if "loss" in entry],
         "learning_rates": [[entry["step"], entry["learning_rate"]] for entry in history if "loss" in entry],
         "versions": versions(),
@@ -138,11 +140,11 @@ def run(recipe: Recipe) -> dict[str, Any]:
         llm = _reload(recipe)
     else:
         llm = _wrap(trainer.model, tokenizer, spec)
-    fitting_dev = within_length(write_texts(dev_side, encoder), tokenizer, recipe.max_length) if dev_side else []
+    fitting_dev = within_length(encode_rows(dev_side, encoder), recipe.max_length)
     result["dev_rows_too_long"] = fitting_dev.count(False)
     result["dev"] = dev_figures(llm, [row for row, fit in zip(dev_side, fitting_dev, strict=True) if fit])
     draw_curves(recipe.out / "curves.png", result["losses"], result["learning_rates"], title=recipe.out.name)
-    card = model_card(recipe, spec, result, encoder=encoder, rows_sha256=written["rows_sha256"])
+    card = model_card(recipe, spec, result, encoder=encoder, rows_sha256=rows_sha256)
     write_whole(recipe.out / "README.md", card)
     write_whole(result_file, json.dumps(result, indent=2) + "\n")
     return result
@@ -215,23 +217,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, or 2 where the input was at fault.
     """
     arguments = make_parser().parse_args(argv)
-    try:
-        recipe = Recipe.load(arguments.config, dict(overrides(arguments)))
-        if recipe.max_steps is not None:
-            print(f"sft: max_steps={recipe.max_steps} wins over epochs={recipe.epochs:g}", file=sys.stderr)
-        result = run(recipe)
-    except (AdaptLLMError, OSError) as error:
-        print(f"sft: {error}", file=sys.stderr)
-        return 2
+    return exit_code("sft", lambda: _train_and_tell(arguments))
+
+
+def _train_and_tell(arguments: argparse.Namespace) -> None:
+    recipe = Recipe.load(arguments.config, dict(overrides(arguments)))
+    if recipe.max_steps is not None:
+        print(f"sft: max_steps={recipe.max_steps} wins over epochs={recipe.epochs:g}", file=sys.stderr)
+    result = run(recipe)
     if not result:  # the first of several processes speaks for all
-        return 0
+        return
     resumed = result["resumed_from_step"]
     print(
         f"{result['steps']} steps on {result['rows']} rows, loss {result['train_loss']:.3f}, "
         f"{result['train_seconds']} s{f', resumed from step {resumed}' if resumed else ''} -> {recipe.out}"
     )
     print(json.dumps(result["dev"]))
-    return 0
 
 
 if __name__ == "__main__":

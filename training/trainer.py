@@ -1,4 +1,4 @@
-"""From a base model, texts and a recipe to a trainer."""
+"""From a base model, encoded rows and a recipe to a trainer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def build_trainer(
     model: Any,
     tokenizer: Any,
-    texts: Sequence[Row],
+    rows: Sequence[Row],
     recipe: Recipe,
     *,
     ret_id: int | None = None,
@@ -28,14 +28,14 @@ def build_trainer(
 
     Args:
         model: The base model.
-        tokenizer: Its tokenizer; texts are padded right while training.
-        texts: ``prompt`` and ``completion`` as texts.
+        tokenizer: Its tokenizer; rows are padded right while training.
+        rows: ``input_ids`` and ``labels``, and the ``kind`` that rows which begin alike have in common.
         recipe: The hyper-parameters.
         ret_id: The added token whose rows are trained; ``None`` where ``<RET>`` is text.
         processes: How the run was launched; by default as one process.
 
     Returns:
-        A TRL trainer whose loss is on the completion alone. Its data set holds every text.
+        A TRL trainer. Its data set holds every row.
 
     Raises:
         InvalidInputError: If the trainer dropped rows.
@@ -53,7 +53,7 @@ def build_trainer(
     trainer = CompletionTrainer(
         model=model,
         processing_class=tokenizer,
-        train_dataset=Dataset.from_list([dict(text) for text in texts]),
+        train_dataset=Dataset.from_list([dict(row) for row in rows]),
         args=SFTConfig(
             output_dir=str(recipe.out / "checkpoints"),
             num_train_epochs=recipe.epochs,
@@ -64,7 +64,6 @@ def build_trainer(
             per_device_train_batch_size=recipe.micro_batch_size,
             gradient_accumulation_steps=recipe.batch_size // (recipe.micro_batch_size * count),
             max_length=recipe.max_length,
-            completion_only_loss=True,
             activation_checkpointing=recipe.gradient_checkpointing,
             use_cpu=on_cpu,
             **({"bf16": False} | autocast),
@@ -84,8 +83,8 @@ def build_trainer(
             # small steps are lost in either. The authors' adapters are float32 too.
             weight.data = weight.data.float()
     kept = len(trainer.train_dataset)
-    if kept != len(texts):
-        raise InvalidInputError(f"the trainer kept {kept} of {len(texts)} rows", expected="all of them")
+    if kept != len(rows):
+        raise InvalidInputError(f"the trainer kept {kept} of {len(rows)} rows", expected="all of them")
     return trainer
 
 

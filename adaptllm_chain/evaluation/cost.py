@@ -74,13 +74,13 @@ class CostMeter(BaseCallbackHandler):
             taken, self.cost = self.cost, Cost()
         return taken
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """Count what a model answered; LangChain calls this.
 
         Args:
             response: The answers.
             run_id: The run.
-            **_: What else LangChain tells.
+            **kwargs: What else LangChain tells.
         """
         for generations in response.generations:
             self.count([row for row in generations if isinstance(row, Generation)], shared=False)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-import textwrap
 import warnings
 from typing import Any, Final
 
 from adaptllm_chain.errors import missing_extra
 from adaptllm_chain.reporting.document import Chart
 from adaptllm_chain.reporting.kinds import categories, lies_down, paint_bars, paint_lines, paint_reliability
-from adaptllm_chain.reporting.labelling import Labels
+from adaptllm_chain.reporting.labelling import Labels, in_lines
 from adaptllm_chain.reporting.palette import DAY
 
 try:
@@ -24,6 +23,8 @@ except ImportError as error:
 # still be read where a telephone shrinks it.
 _WIDTH: Final = 5.8
 _HEIGHT: Final = 3.8
+# Room for names of three lines above and below.
+_LEAST_HEIGHT: Final = 3.2
 _BAR_HEIGHT: Final = 0.26
 _SQUARE: Final = 5.0
 _DOTS_AN_INCH: Final = 200
@@ -106,9 +107,9 @@ def _compose(chart: Chart) -> Figure:
         axes.text(0.5, 0.5, "nothing was measured", ha="center", va="center", color=DAY["muted"])
     below, above = (chart.y_label, chart.x_label) if lies_down(chart) else (chart.x_label, chart.y_label)
     letters = int(_LETTERS_AN_INCH * figure.get_figwidth())
-    axes.set_xlabel(textwrap.fill(below, letters))
+    axes.set_xlabel(in_lines(below, letters))
     # Upright letters are hard to read: the name of the y axis stands level, above it.
-    axes.set_title(textwrap.fill(above, letters))
+    axes.set_title(in_lines(above, letters))
     _write_legend(figure, labels, letters)
     labels.write(figure)
     return figure
@@ -117,7 +118,7 @@ def _compose(chart: Chart) -> Figure:
 def _write_legend(figure: Figure, labels: Labels, letters: int) -> None:
     if len(labels.legend) < 2:
         return
-    names = [textwrap.fill(name, letters // 2) for _, name in labels.legend]
+    names = [in_lines(name, letters // 2) for _, name in labels.legend]
     longest = max(len(row) for name in names for row in name.splitlines())
     columns = max(1, min(len(names), letters // (longest + _LEGEND_GAP)))
     figure.legend(
@@ -129,5 +130,5 @@ def _size(chart: Chart) -> tuple[float, float]:
     if chart.kind == "reliability":
         return _SQUARE, _SQUARE
     if lies_down(chart):
-        return _WIDTH, 1.2 + _BAR_HEIGHT * (0.6 + len(chart.series)) * len(categories(chart))
+        return _WIDTH, max(_LEAST_HEIGHT, 1.2 + _BAR_HEIGHT * (0.6 + len(chart.series)) * len(categories(chart)))
     return _WIDTH, _HEIGHT

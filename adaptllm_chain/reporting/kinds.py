@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from adaptllm_chain.reporting.document import Chart, Mark, Point, Series
+from adaptllm_chain.reporting.labelling import in_lines
 from adaptllm_chain.reporting.palette import DAY, HALO, SERIES
 from adaptllm_chain.reporting.scales import make_logarithmic, short, write_ticks
 from adaptllm_chain.reporting.wording import number
@@ -119,7 +119,7 @@ def paint_bars(axes: Axes, chart: Chart, labels: Labels) -> None:
                 labels.written.append(_write_value(axes, place, point, chart, lying=lying))
     across: Axis = axes.yaxis if lying else axes.xaxis
     room = _LETTERS_BEFORE if lying else _letters_below(chart)
-    across.set_ticks(list(position.values()), [textwrap.fill(name, room) for _, name in names])
+    across.set_ticks(list(position.values()), [in_lines(name, room) for _, name in names])
     across.set_tick_params(length=0)
     along = axes.xaxis if lying else axes.yaxis
     write_ticks(along, chart.y_unit)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from adaptllm_chain.reporting.palette import DAY, HALO
 from adaptllm_chain.reporting.placement import Box, Place, along, around, choose
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
     from matplotlib.text import Text
@@ -22,6 +21,21 @@ _FONT_SIZE: Final = 10
 # From this distance on, in gaps, a thread leads from the label to its point.
 _FAR: Final = 4
 _DOTS_A_SEGMENT: Final = 12
+_LETTERS_A_LINE: Final = 28
+_MOST_LINES: Final = 3
+
+
+def in_lines(text: str, letters: int) -> str:
+    """Break a text into lines for a picture.
+
+    Args:
+        text: The text.
+        letters: How many fit in a line.
+
+    Returns:
+        Three lines at the most, so that the picture keeps its room; the table below has the whole text.
+    """
+    return "\n".join(textwrap.wrap(text, max(letters, 2), max_lines=_MOST_LINES, placeholder="\N{HORIZONTAL ELLIPSIS}"))
 
 
 @dataclass
@@ -40,7 +54,7 @@ class Labels:
     bars: list[Patch] = field(default_factory=list)
     written: list[Text] = field(default_factory=list)
     paths: list[list[Place]] = field(default_factory=list)
-    legend: list[tuple[Artist | BarContainer, str]] = field(default_factory=list)
+    legend: list[tuple[Any, str]] = field(default_factory=list)
     _points: list[tuple[str, Place]] = field(default_factory=list)
     _lines: list[tuple[str, float | None, float | None]] = field(default_factory=list)
 
@@ -52,7 +66,7 @@ class Labels:
             x: Where the point is, in the units of the axes.
             y: Where the point is.
         """
-        self._points.append((text, (x, y)))
+        self._points.append((in_lines(text, _LETTERS_A_LINE), (x, y)))
 
     def beside_line(self, text: str, *, x: float | None = None, y: float | None = None) -> None:
         """Ask for a label at a line across the picture.
@@ -62,7 +76,7 @@ class Labels:
             x: Where an upright line is, in the units of the axes.
             y: Where a level line is.
         """
-        self._lines.append((text, x, y))
+        self._lines.append((in_lines(text, _LETTERS_A_LINE), x, y))
 
     def write(self, figure: Figure) -> None:
         """Write all labels; the axes must have their final limits.

@@ -45,11 +45,12 @@ def _disarm(found: re.Match[str]) -> str:
     return f"{space}\\{sign}" if sign else f"{space}{digits}\\{stop}"
 
 
-def cell_text(cell: Cell) -> Verbatim:
+def cell_text(cell: Cell, *, in_published_row: bool = False) -> Verbatim:
     """Write a cell of a table.
 
     Args:
         cell: The cell.
+        in_published_row: Whether the label of the row says already that all of it is the paper's.
 
     Returns:
         It in one line. The brackets of an interval need no escape, and are easier to read without.
@@ -59,6 +60,7 @@ def cell_text(cell: Cell) -> Verbatim:
         replace(
             wording,
             figure=as_text(wording.figure),
+            source="" if in_published_row else wording.source,
             remarks=tuple(as_text(remark) for remark in wording.remarks),
         )
     )

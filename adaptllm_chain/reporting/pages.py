@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -42,13 +43,16 @@ def render_html(report: Report, pictures: Pictures | None = None) -> str:
         The page.
     """
     drawn = {chart.id: draw(chart) for chart in report.charts} if pictures is None else pictures
-    environment = _environment(autoescape=True)
-    return environment.get_template("page.html.j2").render(
-        report=report,
-        # Drawn by us: letters are paths in it, so that no text of the report is in there.
-        pictures={name: Markup(inline(files["svg"], name)) for name, files in drawn.items()},  # noqa: S704
-        day=DAY,
-        night=NIGHT,
+    return (
+        _html()
+        .get_template("page.html.j2")
+        .render(
+            report=report,
+            # Drawn by us: letters are paths in it, so that no text of the report is in there.
+            pictures={name: Markup(inline(files["svg"], name)) for name, files in drawn.items()},  # noqa: S704
+            day=DAY,
+            night=NIGHT,
+        )
     )
 
 
@@ -62,11 +66,22 @@ def render_markdown(report: Report, figures_folder: str) -> str:
     Returns:
         The page.
     """
-    # Whatever a template prints is escaped, unless it is verbatim: the same safety as that of the HTML page.
-    environment = _environment(autoescape=False, finalize=as_text)
-    return environment.get_template("page.md.j2").render(
-        report=report, figures_folder=Verbatim(quote(figures_folder.rstrip("/")))
+    return (
+        _markdown()
+        .get_template("page.md.j2")
+        .render(report=report, figures_folder=Verbatim(quote(figures_folder.rstrip("/"))))
     )
+
+
+@cache
+def _html() -> Environment:
+    return _environment(autoescape=True)
+
+
+@cache
+def _markdown() -> Environment:
+    # Whatever a template prints is escaped, unless it is verbatim: the same safety as that of the HTML page.
+    return _environment(autoescape=False, finalize=as_text)
 
 
 def _environment(**options: Any) -> Environment:

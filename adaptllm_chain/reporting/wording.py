@@ -53,7 +53,7 @@ def word(cell: Cell) -> Wording:
     return Wording(
         figure=figure,
         interval=interval,
-        source=PAPER if cell.published else "",
+        source=PAPER if cell.published and figure != NOTHING else "",
         remarks=tuple(filter(None, (_counted(cell.count, cell.total), cell.note))),
     )
 

@@ -37,7 +37,7 @@ from adaptllm_chain.ret.marker import RET
 from training.completion_trainer import BucketedSampler
 from training.labelling import Evidence, adaptive_rows
 from training.recipe import Recipe
-from training.rows import within_length, write_texts
+from training.rows import encode_rows, within_length
 from training.trainer import build_trainer
 
 
@@ -113,16 +113,16 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         micro_batch_size=arguments.micro_batch_size,
         dtype=arguments.dtype,
     )
-    texts = write_texts(rows, PromptEncoder(tokenizer, recipe.format, RET))
-    fits = within_length(texts, tokenizer, recipe.max_length)
-    texts = [text for text, fit in zip(texts, fits, strict=True) if fit]
+    encoded = encode_rows(rows, PromptEncoder(tokenizer, recipe.format, RET))
+    fits = within_length(encoded, recipe.max_length)
+    encoded = [row for row, fit in zip(encoded, fits, strict=True) if fit]
 
     def fresh_model() -> Any:
         set_seed(recipe.seed)
         return load_base(arguments.base, dtype=recipe.dtype, device=arguments.device)
 
     sides: dict[str, Any] = {}
-    ours = build_trainer(fresh_model(), tokenizer, texts, recipe)
+    ours = build_trainer(fresh_model(), tokenizer, encoded, recipe)
     ours.args.max_steps = arguments.steps
     ours.args.logging_steps = 1
     ours.args.save_strategy = "no"
@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     rate = {name: sum(tokens) / sum(seconds) for name, (seconds, _) in measured.items()}
     return {
         "command": " ".join(sys.argv),
-        "rows": len(texts),
+        "rows": len(encoded),
         "steps": arguments.steps,
         "tokens": sum(tokens),
         "threads": torch.get_num_threads(),

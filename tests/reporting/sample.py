@@ -5,6 +5,7 @@ from __future__ import annotations
 from adaptllm_chain.reporting import Cell, Chart, Mark, Point, Report, Row, Section, Series, Table
 
 MODES = ("never retrieve", "always retrieve", "Adapt-LLM", "popularity cut")
+SHORT_MODES = ("never", "always", "adaptive")
 
 
 def share(value: float, *, total: int | None = None, published: bool = False) -> Cell:
@@ -195,7 +196,7 @@ def report() -> Report:
                 title="Long names, few bars, nothing",
                 charts=(
                     bars("long-names", modes=long_modes, series=3),
-                    bars("few", series=1),
+                    bars("few", modes=SHORT_MODES, series=1),
                     Chart(
                         id="empty",
                         title="Nothing",

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 import matplotlib as mpl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from PIL import Image
@@ -20,8 +20,13 @@ from adaptllm_chain.reporting.placement import Box, along, around, choose
 from adaptllm_chain.reporting.scales import make_logarithmic
 from tests.reporting import sample
 
-KINDS = ["bars", "lines", "reliability"]
-CHARTS = {"bars": sample.bars, "lines": sample.tradeoff, "log": sample.popularity, "reliability": sample.reliability}
+CHARTS = {
+    "bars": sample.bars,
+    "upright": lambda: sample.bars(modes=sample.SHORT_MODES),
+    "lines": sample.tradeoff,
+    "log": sample.popularity,
+    "reliability": sample.reliability,
+}
 
 
 def check(pictures: dict[str, bytes]) -> None:
@@ -46,46 +51,37 @@ def test_pictures_are_valid_and_the_same_every_time(kind: str) -> None:
     assert draw(chart.model_copy(update={"marks": (Mark(name="m", y=0.5),)})) != pictures
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("x_log", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "x_log"), [("bars", False), ("lines", False), ("lines", True), ("reliability", False)]
+)
 @pytest.mark.parametrize(
     "points",
     [
         None,
         (),
         (Point(x=0, y=0),),
-        (Point(x=0, y=0.5, low=0.4, high=0.6),),
         (Point(x=1, y=0.5, low=0.4, high=0.6, label="one"),),
-        (Point(x=0, y=0), Point(x=0, y=0)),
-        (Point(x=0, y=0.1, low=0, high=0.2), Point(x=1, y=0.3)),
+        (Point(x=0, y=0.1, low=0, high=0.2), Point(x=0, y=0.3)),
     ],
 )
 def test_the_smallest_charts_are_drawn(kind: str, x_log: bool, points: tuple[Point, ...] | None) -> None:
-    if x_log and kind != "lines":
-        pytest.skip("refused, see test_document.py")
     series = () if points is None else (Series(name="_hidden?", points=points), Series(name="none"))
-    chart = sample.reliability().model_copy(update={"kind": kind, "x_log": x_log, "series": series})
-    check(draw(chart))
-    check(draw(chart.model_copy(update={"marks": (Mark(name="m", y=0.5),)})))
-
-
-@pytest.mark.parametrize("text", ["$x", "$\\frac$", "a\nb", "\uffff-->", "<b>&amp;", "漢字", "x" * 300, "_x"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_text_is_drawn_as_text(kind: str, text: str) -> None:
-    chart = Chart(
-        id="c",
-        title="x",
-        alt="x",
-        kind=kind,
-        x_label=text,
-        y_label=text,
-        series=tuple(Series(name=text, points=(Point(x=0.5, y=0.5, label=text),)) for _ in range(2)),
-        marks=(Mark(name=text, y=0.2),),
-        data=sample.numbers("d"),
+    marks = (Mark(name="m", y=0.5),) if points is None else ()
+    check(
+        draw(sample.reliability().model_copy(update={"kind": kind, "x_log": x_log, "series": series, "marks": marks}))
     )
-    check(draw(chart))
 
 
+@pytest.mark.parametrize("text", ["$x", "$\\frac$", "\uffff-->", "\u6f22", "x" * 300, 60 * "word "])
+@pytest.mark.parametrize("kind", ["bars", "lines"])
+def test_any_text_is_drawn_as_text(kind: str, text: str) -> None:
+    fields = {"id": "c", "title": "x", "alt": "x", "kind": kind, "x_label": text, "y_label": text}
+    series = tuple(Series(name=text, points=(Point(x=0.5, y=0.5, label=text),)) for _ in range(2))
+    marks = (Mark(name=text, y=0.2),)
+    check(draw(Chart.model_validate(fields | {"series": series, "marks": marks, "data": sample.numbers("d")})))
+
+
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.003, 1.0, 7.0, 1000.0, 2e6]) | st.floats(0, 1e12), min_size=1))
 def test_a_logarithmic_axis_has_room_for_all_and_for_zero(values: list[float]) -> None:
     values = [value if value > 1e-9 else 0.0 for value in values]
@@ -120,7 +116,8 @@ def test_zero_is_shown_on_a_logarithmic_axis() -> None:
 
 
 def test_bars_lie_down_where_their_names_are_long() -> None:
-    assert not lies_down(sample.bars())
+    assert not lies_down(sample.bars(modes=sample.SHORT_MODES))
+    assert lies_down(sample.bars())
     assert lies_down(sample.bars(modes=("a name that is far too long to stand below a bar", *sample.MODES)))
     assert not lies_down(sample.tradeoff())
 
@@ -137,21 +134,23 @@ def test_a_label_finds_the_free_place() -> None:
 PLACES = st.tuples(st.floats(0, 100), st.floats(0, 100))
 
 
+@settings(deadline=None)
 @given(st.lists(PLACES, min_size=1, max_size=6))
 def test_labels_of_points_do_not_cover_one_another(points: list[tuple[float, float]]) -> None:
     inside = Box(-100, -100, 200, 200)
     taken: list[Box] = []
     for point in points:
         box = choose(around(point, 20, 6, 3), taken, points, inside)
-        assert sum(box.shared_area(other) for other in taken) == 0
+        assert sum(box.shared_area(other) for other in taken) == pytest.approx(0, abs=1e-6)
         assert inside.shared_area(box) == pytest.approx(box.area)
         taken.append(box)
 
 
+@settings(deadline=None)
 @given(st.floats(10, 90), st.booleans())
 def test_the_label_of_a_line_stands_beside_it(at: float, level: bool) -> None:
     ends = ((0.0, at), (100.0, at)) if level else ((at, 0.0), (at, 100.0))
-    dots = [(at * 0 + n, at) if level else (at, n * 1.0) for n in range(100)]
+    dots = [(float(n), at) if level else (at, float(n)) for n in range(100)]
     box = choose(along(*ends, 8, 4, 1), [], dots, Box(0, 0, 100, 100))
     assert not any(box.holds(dot) for dot in dots)
     assert (box.right if level else box.top) > 90, "at the end"

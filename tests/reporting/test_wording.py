@@ -21,6 +21,7 @@ MINUS = "\N{MINUS SIGN}"
     [
         ({}, "\N{EN DASH}"),
         ({"text": " "}, "\N{EN DASH}"),
+        ({"published": True}, "\N{EN DASH}"),
         ({"value": 0.368, "low": 0.347, "high": 0.39, "unit": "percent"}, "36.8 % [34.7, 39.0]"),
         ({"value": 0.368, "unit": "percent", "count": 184, "total": 500}, "36.8 % (184 of 500)"),
         ({"value": 0.36771, "unit": "percent", "published": True}, "36.8 % (paper)"),

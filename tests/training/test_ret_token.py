@@ -18,7 +18,7 @@ from adaptllm_chain.ret.marker import RET, is_request, read_spelling
 from tests.tiny_models import byte_level_tokenizer, sentencepiece_tokenizer, tiny_llama
 from training.recipe import Recipe
 from training.ret_token import add_to_model, add_to_tokenizer
-from training.rows import write_texts
+from training.rows import encode_rows
 from training.sft import run
 from training.trainer import build_trainer
 
@@ -84,11 +84,11 @@ def test_the_new_rows_train_and_no_other_does_t5(tied: bool, tmp_path: Path) -> 
     model = tiny_llama(tokenizer) if tied else untie(tiny_llama(tokenizer))
     token = add_to_tokenizer(tokenizer)
     add_to_model(model, tokenizer)
-    texts = write_texts([row(f"who is {n}?", RET) for n in range(8)], PromptEncoder(tokenizer, "chat", RET))
+    rows = encode_rows([row(f"who is {n}?", RET) for n in range(8)], PromptEncoder(tokenizer, "chat", RET))
     recipe = Recipe(
         rows="r", out=tmp_path, ret_token="added", device="cpu", batch_size=4, micro_batch_size=4, max_steps=2
     )
-    trainer = build_trainer(model, tokenizer, texts, recipe, ret_id=token)
+    trainer = build_trainer(model, tokenizer, rows, recipe, ret_id=token)
     layers = {"input": trainer.model.get_input_embeddings(), "output": trainer.model.get_output_embeddings()}
     before = {name: layer.weight.detach().clone() for name, layer in layers.items()}
     frozen = {name: weight.clone() for name, weight in trainer.model.named_parameters() if not weight.requires_grad}
@@ -97,8 +97,7 @@ def test_the_new_rows_train_and_no_other_does_t5(tied: bool, tmp_path: Path) -> 
         changed = (layer.weight.detach() != before[name]).any(1).nonzero().flatten().tolist()
         assert changed == [token], name
     assert all(torch.equal(weight, frozen[name]) for name, weight in trainer.model.named_parameters() if name in frozen)
-    rows = layers["input"].weight[token], layers["output"].weight[token]
-    assert torch.equal(*rows) is tied
+    assert torch.equal(layers["input"].weight[token], layers["output"].weight[token]) is tied
     trained = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
     assert sum("trainable_tokens" in name for name in trained) == (1 if tied else 2)
 
@@ -108,9 +107,9 @@ def test_the_fused_head_sees_the_trained_row_as_the_plain_model_does(tmp_path: P
     model = untie(tiny_llama(tokenizer))
     token = add_to_tokenizer(tokenizer)
     add_to_model(model, tokenizer)
-    texts = write_texts([row("who?", RET), row("and?", "Paris")], PromptEncoder(tokenizer, "chat", RET))
+    rows = encode_rows([row("who?", RET), row("and?", "Paris")], PromptEncoder(tokenizer, "chat", RET))
     recipe = Recipe(rows="r", out=tmp_path, ret_token="added", device="cpu", batch_size=2, micro_batch_size=2)
-    trainer = build_trainer(model, tokenizer, texts, recipe, ret_id=token)
+    trainer = build_trainer(model, tokenizer, rows, recipe, ret_id=token)
     trainer.model.eval()
     batch = trainer.data_collator([trainer.train_dataset[0], trainer.train_dataset[1]])
     ours = trainer.compute_loss(trainer.model, dict(batch))

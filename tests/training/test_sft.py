@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from tests.tiny_models import byte_level_tokenizer, sentencepiece_tokenizer, tin
 from training.adapter_folder import last_checkpoint
 from training.completion_trainer import BucketedSampler, shared_beginning
 from training.recipe import Recipe
-from training.rows import _balance, read_rows, select_rows, split_rows, within_length, write_texts
+from training.rows import _balance, encode_rows, read_rows, select_rows, split_rows, within_length
 from training.sft import main
 from training.trainer import build_trainer
 
@@ -45,6 +47,10 @@ def row(prompt: str, completion: str, **fields: str) -> dict[str, str]:
     }
 
 
+def encoded(tokenizer: Any, *pairs: tuple[str, str], prompt_format: Any = "plain") -> list[dict[str, Any]]:
+    return encode_rows([row(*pair) for pair in pairs], PromptEncoder(tokenizer, prompt_format, "<RET>"))
+
+
 def labels_of(trainer: Any) -> list[list[int]]:
     return [[label for label in labels if label != -100] for labels in trainer.train_dataset["labels"]]
 
@@ -56,9 +62,9 @@ def test_the_loss_is_on_the_completion_and_its_end_alone_t1_t2(family, prompt_fo
     if prompt_format == "chat" and tokenizer.chat_template is None:
         pytest.skip("this tokenizer has no chat template, so there is no such format")
     tokenizer.pad_token = tokenizer.eos_token  # T2: pad token = end token
-    rows = [row(ASK + "who built the mill?", "<RET>"), row(ASK + "capital of France?", "Paris")]
-    texts = write_texts(rows, PromptEncoder(tokenizer, prompt_format, "<RET>"))
-    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, format=prompt_format))
+    pairs = (ASK + "who built the mill?", "<RET>"), (ASK + "capital of France?", "Paris")
+    rows = encoded(tokenizer, *pairs, prompt_format=prompt_format)
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, rows, recipe(tmp_path, format=prompt_format))
     for wanted, labels in zip(("<RET>", "Paris"), labels_of(trainer), strict=True):
         assert labels[-1] == tokenizer.eos_token_id
         # Decoded after the prompt's last token: alone, SentencePiece drops the space that leads a text.
@@ -76,17 +82,16 @@ def test_training_reads_the_prompt_that_inference_writes(family, prompt_format: 
     tokenizer = family()
     if prompt_format == "chat" and tokenizer.chat_template is None:
         pytest.skip("this tokenizer has no chat template, so there is no such format")
-    encoder = PromptEncoder(tokenizer, prompt_format, "<RET>")
-    texts = write_texts([row(ASK + "who?", "<RET>")], encoder)
-    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path))
-    encoded = encoder.encode(ASK + "who?")
-    assert trainer.train_dataset[0]["input_ids"] == [*encoded.ids, *encoded.marker_ids, tokenizer.eos_token_id]
+    rows = encoded(tokenizer, (ASK + "who?", "<RET>"), prompt_format=prompt_format)
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, rows, recipe(tmp_path))
+    asked = PromptEncoder(tokenizer, prompt_format, "<RET>").encode(ASK + "who?")
+    assert trainer.train_dataset[0]["input_ids"] == [*asked.ids, *asked.marker_ids, tokenizer.eos_token_id]
 
 
 def test_prompt_completion_rows_train_without_a_formatting_function_t3(tmp_path: Path) -> None:
     tokenizer = byte_level_tokenizer()
-    texts = [{"prompt": f"Q: {n}\n", "completion": "<RET>"} for n in range(8)]
-    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, epochs=25))
+    rows = encoded(tokenizer, *((f"Q: {n}", "<RET>") for n in range(8)))
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, rows, recipe(tmp_path, epochs=25))
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert losses[-1] < 0.5 * losses[0]
@@ -94,11 +99,8 @@ def test_prompt_completion_rows_train_without_a_formatting_function_t3(tmp_path:
 
 def test_the_loss_equals_that_of_the_plain_model(tmp_path: Path) -> None:
     tokenizer = byte_level_tokenizer(pad=True)
-    texts = [
-        {"prompt": "Q: who?\n", "completion": "<RET>"},
-        {"prompt": "Q: and who built it?\n", "completion": "Paris"},
-    ]
-    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, lora_dropout=0.0))
+    rows = encoded(tokenizer, ("Q: who?", "<RET>"), ("Q: and who built it?", "Paris"))
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, rows, recipe(tmp_path, lora_dropout=0.0))
     batch = trainer.data_collator([trainer.train_dataset[0], trainer.train_dataset[1]])
     ours = trainer.compute_loss(trainer.model, dict(batch))
     plain = trainer.model(**batch).loss
@@ -111,10 +113,9 @@ def test_the_loss_equals_that_of_the_plain_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows_alike", [1, 3])
 def test_reading_the_shared_beginning_once_changes_neither_loss_nor_gradient(tmp_path: Path, rows_alike: int) -> None:
     tokenizer = byte_level_tokenizer(pad=True)
-    texts = [
-        {"prompt": f"{ASK}who is {n * 'number '}{n}?\n", "completion": "Paris" * n} for n in range(1, 1 + rows_alike)
-    ]
-    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, lora_dropout=0.0))
+    pairs = ((f"{ASK}who is {n * 'number '}{n}?", "Paris" * n) for n in range(1, 1 + rows_alike))
+    rows = encoded(tokenizer, *pairs)
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, rows, recipe(tmp_path, lora_dropout=0.0))
     for name, weight in trainer.model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(weight)  # it starts at zero, and then half of the gradients are
@@ -222,11 +223,23 @@ def test_a_wrong_recipe_is_a_clear_error(tmp_path: Path, override: str, message:
         Recipe.load(path, {})
 
 
-def test_a_broken_row_is_named_by_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", [b'{"prompt": "p"}', b'{"prompt": "\xff", "completion": "c"}', b"[]", b""])
+def test_a_broken_row_is_named_by_line(tmp_path: Path, broken: bytes) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"prompt": "p", "completion": "c"}\n{"prompt": "p"}\n')
+    path.write_bytes(b'{"prompt": "p", "completion": "c"}\n' + broken + b"\n")
     with pytest.raises(DataFileError, match="line 2"):
-        read_rows(path)
+        read_rows([path])
+
+
+def test_the_hash_of_the_rows_is_that_of_the_files_one_after_another(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.jsonl", "b.jsonl")]
+    for file in files:
+        file.write_bytes(b'{"prompt": "%s", "completion": "\xc3\xa9"}\r\n' % file.stem.encode() * 2)
+    rows, digest = read_rows(files)
+    assert digest == hashlib.sha256(files[0].read_bytes() + files[1].read_bytes()).hexdigest()
+    assert [(r["prompt"], r["completion"], r["question_id"]) for r in rows] == [
+        ("a", "é", "1"), ("a", "é", "2"), ("b", "é", "1"), ("b", "é", "2"),
+    ]  # fmt: skip
 
 
 @pytest.fixture
@@ -296,33 +309,34 @@ def test_a_kind_without_rows_is_refused(tiny_run, capsys) -> None:
 def test_rows_without_a_label_are_labelled_by_what_they_ask_for(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"prompt": "p", "completion": "<RET>"}\n{"prompt": "q", "completion": "c"}\n')
-    assert [r["label"] for r in read_rows(path)] == ["unknown", "known"]
+    assert [r["label"] for r in read_rows([path])[0]] == ["unknown", "known"]
 
 
 def test_a_row_of_just_the_maximum_length_is_kept_whole(tmp_path: Path) -> None:
     tokenizer = byte_level_tokenizer()
-    texts = [{"prompt": "Q: who?\n", "completion": "Ada"}]
-    length = len(tokenizer(texts[0]["prompt"] + texts[0]["completion"]).input_ids) + 1  # the end token
-    assert within_length(texts, tokenizer, length) == [True]
-    assert within_length(texts, tokenizer, length - 1) == [False]
-    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, max_length=length))
+    rows = encoded(tokenizer, ("Q: who?", "Ada"))
+    length = len(tokenizer("Q: who? Ada").input_ids) + 1  # the end token
+    assert within_length(rows, length) == [True]
+    assert within_length(rows, length - 1) == [False]
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, rows, recipe(tmp_path, max_length=length))
     assert trainer.train_dataset[0]["labels"][-1] == tokenizer.eos_token_id
 
 
-def test_help_is_instant_and_names_every_field() -> None:
+@pytest.mark.parametrize(("script", "options"), [("sft", Recipe.model_fields), ("algorithm1", ["data", "base_url"])])
+def test_help_is_instant_and_names_every_field(script: str, options: Iterable[str]) -> None:
     out = subprocess.run(
-        [sys.executable, "-X", "importtime", str(ROOT / "training" / "sft.py"), "--help"],
+        [sys.executable, "-X", "importtime", str(ROOT / "training" / f"{script}.py"), "--help"],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    assert all(f"--{name.replace('_', '-')}" in out.stdout for name in Recipe.model_fields)
+    assert all(f"--{name.replace('_', '-')}" in out.stdout for name in options)
     assert "torch" not in {line.rsplit("|", 1)[-1].strip() for line in out.stderr.splitlines()}
 
 
 @pytest.mark.parametrize("field", [{"logits_scaling": 8.0}, {"final_logit_softcapping": 3.0}])
 def test_a_model_that_reworks_its_logits_goes_through_its_own_pass(tmp_path: Path, monkeypatch, field) -> None:
     tokenizer = byte_level_tokenizer(pad=True)
-    texts = [{"prompt": "Q: who?\n", "completion": "<RET>"}]
-    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, texts, recipe(tmp_path, lora_dropout=0.0))
+    rows = encoded(tokenizer, ("Q: who?", "<RET>"))
+    trainer = build_trainer(tiny_llama(tokenizer), tokenizer, rows, recipe(tmp_path, lora_dropout=0.0))
     batch = trainer.data_collator([trainer.train_dataset[0]])
     plain = trainer.compute_loss(trainer.model, dict(batch))
     monkeypatch.setattr("training.completion_trainer._hidden_states", None)  # the shortcut must not be taken
@@ -355,7 +369,7 @@ def test_a_row_that_contradicts_itself_is_refused(tmp_path: Path, wrong: dict[st
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"prompt": "p", "completion": "c", **wrong}) + "\n")
     with pytest.raises(DataFileError, match="line 1"):
-        read_rows(path)
+        read_rows([path])
 
 
 def test_a_folder_that_is_used_for_something_else_is_refused(tiny_run, capsys) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 # ``python training/made_up_world`` puts this folder on the path, not the one above training/.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from adaptllm_chain.errors import AdaptLLMError
+from training.exit_codes import exit_code
 from training.made_up_world.settings import SMALL, TINY, Settings
 
 
@@ -56,17 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         changes["per_kind"] = arguments.per_kind
     preset = SMALL if arguments.small else TINY if arguments.base == "tiny" else Settings()
     settings = preset.model_copy(update=changes)
-    try:
-        from training.made_up_world.experiment import run
-        from training.made_up_world.figures import render
+    command = " ".join(["python -m training.made_up_world", *typed])
+    return exit_code("made_up_world", lambda: _run_and_tell(settings, arguments.out, command))
 
-        result = run(settings, arguments.out, " ".join(["python -m training.made_up_world", *typed]))
-    except (AdaptLLMError, OSError) as error:
-        print(f"made_up_world: {error}", file=sys.stderr)
-        return 2
+
+def _run_and_tell(settings: Settings, out: Path, command: str) -> None:
+    from training.made_up_world.experiment import run
+    from training.made_up_world.figures import render
+
+    result = run(settings, out, command)
     print(render(result["figures"]))
-    print(f"\n{sum(result['seconds'].values()):.0f} s -> {arguments.out / 'result.json'}")
-    return 0
+    print(f"\n{sum(result['seconds'].values()):.0f} s -> {out / 'result.json'}")
 
 
 if __name__ == "__main__":

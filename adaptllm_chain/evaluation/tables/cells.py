@@ -77,23 +77,24 @@ def paper(per_cent: float) -> Cell:
         per_cent: The share as printed there.
 
     Returns:
-        The cell, marked as the paper's.
+        The cell, marked as the paper's; with its two decimals, for rounding them again would change some.
     """
-    return Cell(value=per_cent / 100, unit="percent", published=True)
+    return Cell(text=f"{per_cent:.2f} %", published=True)
 
 
-def paper_row(label: str, cells: Sequence[Cell]) -> Row:
+def paper_row(label: str, cells: Sequence[Cell], *, model: str | None = PAPER_MODEL) -> Row:
     """Make a row of the paper's own figures.
 
     Args:
         label: What it is about.
         cells: The cells.
+        model: The paper's model; ``None`` where no model is concerned.
 
     Returns:
         The row, marked as the paper's.
     """
     return Row(
-        label=Cell(text=f"{label} ({PAPER_MODEL})", published=True),
+        label=Cell(text=label if model is None else f"{label} ({model})", published=True),
         cells=tuple(cell.model_copy(update={"published": True}) for cell in cells),
         published=True,
     )

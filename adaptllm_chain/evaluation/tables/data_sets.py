@@ -37,7 +37,7 @@ def table_2(found: Sequence[Experiment]) -> Table:
     for published, printed in PUBLISHED_STATISTICS.items():
         means = (printed.words_per_question, printed.words_per_answer)
         row = [cells.count(printed.questions), *map(cells.number, means), *[cells.NOTHING] * 3]
-        rows.append(cells.paper_row(published, row))
+        rows.append(cells.paper_row(published, row, model=None))
     return Table(
         id="table-2",
         title="Table 2: data sets",

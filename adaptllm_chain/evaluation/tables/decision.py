@@ -109,7 +109,7 @@ def figure_2(experiment: Experiment) -> Chart | None:
         title=f"Figure 2: how often the model asks, by popularity ({experiment.label})",
         alt=f"Share of questions that ask for a passage over the popularity of their subject: {first.y:.0%} for the "
         f"least "
-        f"popular and {last.y:.0%} for the most popular of {len(points)} bins, {sum(known)} questions in all.",
+        f"popular and {last.y:.0%} for the most popular of {len(points)} bins, {sum(known):,} questions in all.",
         kind="lines",
         x_label="popularity: monthly page views of the subject",
         y_label="share that asks",

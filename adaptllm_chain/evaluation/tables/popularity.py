@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
-from adaptllm_chain.evaluation.popularity import PopularityResult, popularity_baseline, split
+from adaptllm_chain.evaluation.popularity import popularity_baseline, split
 from adaptllm_chain.evaluation.published import PUBLISHED_BESIDE_BASELINE, PUBLISHED_POPULARITY_BASELINE
 from adaptllm_chain.evaluation.tables import cells
 from adaptllm_chain.evaluation.tables.evidence import Experiment
 from adaptllm_chain.reporting import Cell, Row, Table
 from adaptllm_chain.ret import choose_threshold
+
+T = TypeVar("T")
 
 
 def table_5(found: Sequence[Experiment]) -> Table | None:
@@ -55,49 +58,41 @@ def _rows(experiment: Experiment) -> list[Row]:
     never, always = experiment.rows("never_retrieve"), experiment.rows("always_retrieve")
     dev, test = split(never)
     single = popularity_baseline(never, always, dev, test, per_relation=False)
-    made = [_row("popularity threshold", experiment, test, single, _written(single.threshold))]
+    threshold = Cell(text="none: all retrieve") if math.isinf(single.threshold) else cells.number(single.threshold)
+    made = [_row("popularity threshold", experiment, test, (threshold, single.retrieved, single.right))]
     if any(row.relation for row in never):
         several = popularity_baseline(never, always, dev, test, per_relation=True)
-        words = f"one for each of {len(several.by_relation)} relations"
-        made.append(_row("popularity threshold, by relation", experiment, test, several, Cell(text=words)))
-    right, asked = experiment.right("adaptive"), experiment.asked
-    own = PopularityResult(
-        threshold=math.nan,
-        by_relation={},
-        retrieved=tuple(asked[index] for index in test),
-        right=tuple(right[index] for index in test),
-    )
-    made.append(_row("adaptive", experiment, test, own, cells.NOTHING))
+        words = Cell(text=f"one for each of {len(several.by_relation)} relations")
+        made.append(
+            _row("popularity threshold, by relation", experiment, test, (words, several.retrieved, several.right))
+        )
+    own = (cells.NOTHING, _at(test, experiment.asked), _at(test, experiment.right("adaptive")))
+    made.append(_row("adaptive", experiment, test, own))
     if experiment.by_token and experiment.ret_probabilities is not None:
-        made.append(_calibrated(experiment, dev, test))
+        made.append(_calibrated(experiment, experiment.ret_probabilities, dev, test))
     return made
 
 
-def _calibrated(experiment: Experiment, dev: Sequence[int], test: Sequence[int]) -> Row:
+def _calibrated(experiment: Experiment, probabilities: Sequence[float], dev: Sequence[int], test: Sequence[int]) -> Row:
     """A cut on P(``<RET>``) that is chosen where the popularity threshold is chosen."""
-    probabilities, memory = experiment.ret_probabilities or [], experiment.from_memory
-    passages = experiment.right("always_retrieve")
-    chosen = choose_threshold(
-        [probabilities[index] for index in dev],
-        [memory[index] for index in dev],
-        [passages[index] for index in dev],
-    )
-    retrieved = [probabilities[index] >= chosen.threshold for index in test]
-    result = PopularityResult(
-        threshold=math.nan,
-        by_relation={},
-        retrieved=tuple(retrieved),
-        right=tuple(passages[index] if flag else memory[index] for index, flag in zip(test, retrieved, strict=True)),
-    )
+    memory, passages = experiment.from_memory, experiment.right("always_retrieve")
+    chosen = choose_threshold(_at(dev, probabilities), _at(dev, memory), _at(dev, passages))
+    retrieved = [probability >= chosen.threshold for probability in _at(test, probabilities)]
+    answers = zip(retrieved, _at(test, passages), _at(test, memory), strict=True)
+    right = [read if flag else known for flag, read, known in answers]
     cut = Cell(text=f"P(<RET>) ≥ {chosen.threshold:.4f}")
-    return _row("adaptive, cut chosen on the 75 %", experiment, test, result, cut)
+    return _row("adaptive, cut chosen on the 75 %", experiment, test, (cut, retrieved, right))
 
 
-def _row(label: str, experiment: Experiment, test: Sequence[int], result: PopularityResult, threshold: Cell) -> Row:
+def _row(
+    label: str, experiment: Experiment, test: Sequence[int], decided: tuple[Cell, Sequence[bool], Sequence[bool]]
+) -> Row:
+    """Write what a decision gave on the test questions: its threshold, what retrieved, and what was right."""
+    threshold, searches, correct = decided
     among = [False] * experiment.questions
     retrieved, right = list(among), list(among)
-    for index, searches, correct in zip(test, result.retrieved, result.right, strict=True):
-        among[index], retrieved[index], right[index] = True, searches, correct
+    for index, searched, answered in zip(test, searches, correct, strict=True):
+        among[index], retrieved[index], right[index] = True, searched, answered
     return Row(
         label=Cell(text=label),
         cells=(
@@ -110,5 +105,5 @@ def _row(label: str, experiment: Experiment, test: Sequence[int], result: Popula
     )
 
 
-def _written(threshold: float) -> Cell:
-    return Cell(text="none: all retrieve") if math.isinf(threshold) else cells.number(threshold)
+def _at(indices: Sequence[int], values: Sequence[T]) -> list[T]:
+    return [values[index] for index in indices]
