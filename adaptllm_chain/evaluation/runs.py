@@ -22,6 +22,18 @@ SECONDS_FILE = "seconds.jsonl"
 _LIBRARIES = ("adaptllm-chain", "langchain-core", "transformers", "peft", "torch")
 
 
+def slug(text: str) -> str:
+    """Turn a name into one for files and places on a page.
+
+    Args:
+        text: The name.
+
+    Returns:
+        Small letters and digits, with hyphens for all else.
+    """
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in text.lower())
+
+
 def library_versions() -> dict[str, str]:
     """Look up the versions that predictions depend on.
 
@@ -96,8 +108,8 @@ class Run(BaseModel):
 
     @property
     def name(self) -> str:
-        """How a file of this run is called."""
-        return f"{self.trained_on}/{self.data}-{self.retriever}-k{self.k}/{self.mode}"
+        """How a file of this run is called, with its folders."""
+        return f"{slug(self.trained_on)}/{slug(self.data)}-{self.retriever}-k{self.k}/{self.mode}"
 
     @classmethod
     def read(cls, path: Path) -> Self:

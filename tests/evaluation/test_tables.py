@@ -139,6 +139,17 @@ def test_no_thresholds_without_the_token_rule_or_without_probabilities() -> None
     assert cells[-1].value is None
 
 
+def test_modes_with_models_of_their_own_say_nothing_of_thresholds() -> None:
+    own = hand_made.run_of("always_retrieve", hand_made.always(), weights="another")
+    runs = [
+        own,
+        hand_made.run_of("never_retrieve", hand_made.never()),
+        hand_made.run_of("adaptive", hand_made.adaptive()),
+    ]
+    assert "thresholds" not in charts(runs)
+    assert "adaptive, cut chosen on the 75 %" not in ours(tables(runs)["table-5"])
+
+
 def test_passages() -> None:
     all_right = [row.model_copy(update={"containment": True}) for row in hand_made.adaptive()]
     runs = [

@@ -142,11 +142,9 @@ def thresholds(experiment: Experiment) -> Chart | None:
         experiment: An experiment with the modes adaptive (by the token rule), never_retrieve and always_retrieve.
 
     Returns:
-        The chart; ``None`` where the model does not tell P(``<RET>``).
+        The chart; ``None`` where modes had models of their own, or the model does not tell P(``<RET>``).
     """
-    if not experiment.has("adaptive", "never_retrieve", "always_retrieve") or not experiment.by_token:
-        return None
-    if experiment.ret_probabilities is None:
+    if not experiment.can_choose:
         return None
     never, always, adaptive = map(experiment.rows, ("never_retrieve", "always_retrieve", "adaptive"))
     bounds = trade_off(adaptive, never, always, share=experiment.share)

@@ -10,7 +10,7 @@ from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.evaluation.estimate import Estimate
 from adaptllm_chain.evaluation.judgement import Judgement
 from adaptllm_chain.evaluation.resampling import Resamples
-from adaptllm_chain.evaluation.runs import Run, same_questions
+from adaptllm_chain.evaluation.runs import Run, same_questions, slug
 from adaptllm_chain.evaluation.tradeoff import from_memory
 
 PASSAGES = {"given": "found before", "gold": "gold", "index": "found in the index"}
@@ -48,8 +48,7 @@ class Experiment:
     @property
     def slug(self) -> str:
         """How identifiers call it: small letters, digits and hyphens."""
-        text = "-".join(map(str, self.key)).lower()
-        return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in text)
+        return slug("-".join(map(str, self.key)))
 
     @property
     def passages(self) -> str:
@@ -104,6 +103,17 @@ class Experiment:
     def by_token(self) -> bool:
         """Whether the adaptive mode followed the output, as in the paper, and not a threshold."""
         return self.has("adaptive") and self.runs["adaptive"].settings["policy"]["threshold"] is None
+
+    @property
+    def one_model(self) -> bool:
+        """Whether one model ran in all modes, so that their answers are those of one chain with other thresholds."""
+        return len({str(run.settings["weights"]) for run in self.runs.values()}) == 1
+
+    @property
+    def can_choose(self) -> bool:
+        """Whether it is known what any threshold on P(``<RET>``) would have given."""
+        three = self.has("adaptive", "never_retrieve", "always_retrieve")
+        return three and self.by_token and self.one_model and self.ret_probabilities is not None
 
     @property
     def asked(self) -> list[bool]:

@@ -68,7 +68,7 @@ def _rows(experiment: Experiment) -> list[Row]:
         )
     own = (cells.NOTHING, _at(test, experiment.asked), _at(test, experiment.right("adaptive")))
     made.append(_row("adaptive", experiment, test, own))
-    if experiment.by_token and experiment.ret_probabilities is not None:
+    if experiment.can_choose and experiment.ret_probabilities is not None:
         made.append(_calibrated(experiment, experiment.ret_probabilities, dev, test))
     return made
 
