@@ -184,8 +184,13 @@ def _seconds(path: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     chunks = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    content = file.read_text(encoding="utf-8")
+    # A kill may have cut the last line; seconds are no reason to lose a report.
+    for line in content[: content.rfind("\n") + 1].splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
         if row["mode"] == path.stem and not row["shared"]:
             chunks[row["start"]] = row  # of a chunk that a kill made twice, the last counts
     if not chunks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adaptllm_chain.metrics.answers import contains_answer, exact_match, first_line_contains_answer, token_f1
+from adaptllm_chain.metrics.citations import Citations, read_citations
 from adaptllm_chain.metrics.intervals import wilson_interval
 from adaptllm_chain.metrics.labels import KnownRule, is_known
 from adaptllm_chain.metrics.mcnemar import McNemar, mcnemar
@@ -11,6 +12,7 @@ from adaptllm_chain.metrics.ranking import auc
 from adaptllm_chain.metrics.recall import recall_at
 
 __all__ = [
+    "Citations",
     "KnownRule",
     "McNemar",
     "auc",
@@ -20,6 +22,7 @@ __all__ = [
     "is_known",
     "mcnemar",
     "normalise_answer",
+    "read_citations",
     "recall_at",
     "token_f1",
     "wilson_interval",

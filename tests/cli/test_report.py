@@ -136,3 +136,15 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 
     for run in all_runs():
         assert Run.read(run.write(tmp_path)) == run
+
+
+@pytest.mark.usefixtures("llm")
+def test_seconds_that_a_kill_cut_are_left_out(data: Path, tmp_path: Path) -> None:  # noqa: F811
+    evaluate(data, tmp_path)
+    file = tmp_path / SECONDS_FILE
+    first = file.read_text().splitlines(keepends=True)[0]
+    # A line cut by a kill, with which the resumed run's first line has grown together, and one more cut at the end.
+    file.write_text(first + first[:20] + first + first[:10])
+    never = Run.read(tmp_path / "never_retrieve.jsonl")
+    assert never.seconds is not None
+    assert never.seconds.questions == 6

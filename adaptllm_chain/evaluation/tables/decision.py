@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from adaptllm_chain.evaluation.published import PUBLISHED_USAGE
 from adaptllm_chain.evaluation.reliability import reliability
 from adaptllm_chain.evaluation.tables import cells
+from adaptllm_chain.evaluation.tables.calibrated import calibrated_cut
 from adaptllm_chain.evaluation.tables.evidence import Experiment
 from adaptllm_chain.evaluation.tradeoff import Tradeoff, TradeoffPoint, trade_off
 from adaptllm_chain.reporting import Cell, Chart, Mark, Point, Row, Series, Table
@@ -167,18 +168,24 @@ def thresholds(experiment: Experiment) -> Chart | None:
         y_unit="percent",
         series=(Series(name="threshold on P(<RET>)", points=tuple(map(_point, bounds.points))),),
         marks=(
+            Mark(name="never", x=0.0, y=bounds.points[0].containment.value),
+            Mark(name="always", x=1.0, y=bounds.points[-1].containment.value),
             Mark(name="token rule", x=asked.value, y=token.value),
             Mark(name="oracle: right by either path", y=bounds.oracle.value),
-            *_best(bounds),
+            _calibrated(experiment),
         ),
         data=_thresholds_table(experiment, bounds),
     )
 
 
-def _best(bounds: Tradeoff) -> tuple[Mark, ...]:
-    """Mark the best point; it is the best on these very questions."""
-    best = max(bounds.points, key=lambda point: (point.containment.value, -point.retrieved.value))
-    return (Mark(name="best cut on these questions", x=best.retrieved.value, y=best.containment.value),)
+def _calibrated(experiment: Experiment) -> Mark:
+    """Mark where the cut lies that three quarters of the questions would choose."""
+    probabilities = experiment.ret_probabilities or []
+    cut = calibrated_cut(experiment)
+    retrieved = [probability >= cut for probability in probabilities]
+    paths = zip(retrieved, experiment.right("always_retrieve"), experiment.from_memory, strict=True)
+    right = [read if flag else known for flag, read, known in paths]
+    return Mark(name="cut chosen on 75 %", x=sum(retrieved) / experiment.questions, y=sum(right) / experiment.questions)
 
 
 def _point(point: TradeoffPoint) -> Point:

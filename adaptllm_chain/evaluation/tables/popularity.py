@@ -9,9 +9,9 @@ from typing import TypeVar
 from adaptllm_chain.evaluation.popularity import popularity_baseline, split
 from adaptllm_chain.evaluation.published import PUBLISHED_BESIDE_BASELINE, PUBLISHED_POPULARITY_BASELINE
 from adaptllm_chain.evaluation.tables import cells
+from adaptllm_chain.evaluation.tables.calibrated import calibrated_cut
 from adaptllm_chain.evaluation.tables.evidence import Experiment
 from adaptllm_chain.reporting import Cell, Row, Table
-from adaptllm_chain.ret import choose_threshold
 
 T = TypeVar("T")
 
@@ -69,18 +69,18 @@ def _rows(experiment: Experiment) -> list[Row]:
     own = (cells.NOTHING, _at(test, experiment.asked), _at(test, experiment.right("adaptive")))
     made.append(_row("adaptive", experiment, test, own))
     if experiment.can_choose and experiment.ret_probabilities is not None:
-        made.append(_calibrated(experiment, experiment.ret_probabilities, dev, test))
+        made.append(_calibrated(experiment, experiment.ret_probabilities, test))
     return made
 
 
-def _calibrated(experiment: Experiment, probabilities: Sequence[float], dev: Sequence[int], test: Sequence[int]) -> Row:
+def _calibrated(experiment: Experiment, probabilities: Sequence[float], test: Sequence[int]) -> Row:
     """A cut on P(``<RET>``) that is chosen where the popularity threshold is chosen."""
-    memory, passages = experiment.from_memory, experiment.right("always_retrieve")
-    chosen = choose_threshold(_at(dev, probabilities), _at(dev, memory), _at(dev, passages))
-    retrieved = [probability >= chosen.threshold for probability in _at(test, probabilities)]
-    answers = zip(retrieved, _at(test, passages), _at(test, memory), strict=True)
+    chosen = calibrated_cut(experiment)
+    retrieved = [probability >= chosen for probability in _at(test, probabilities)]
+    passages, memory = _at(test, experiment.right("always_retrieve")), _at(test, experiment.from_memory)
+    answers = zip(retrieved, passages, memory, strict=True)
     right = [read if flag else known for flag, read, known in answers]
-    cut = Cell(text=f"P(<RET>) ≥ {chosen.threshold:.4f}")
+    cut = Cell(text=f"P(<RET>) ≥ {chosen:.4f}")
     return _row("adaptive, cut chosen on the 75 %", experiment, test, (cut, retrieved, right))
 
 
