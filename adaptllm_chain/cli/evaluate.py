@@ -114,7 +114,9 @@ def _write_trade_off(judged: dict[str, list[Judgement]], out: Path) -> None:
         return
     if Run.read(out / "adaptive.jsonl").settings["policy"]["threshold"] is not None:
         return  # a threshold hides what the model said to the questions above it
-    if any(row.ret_probability is None for row in adaptive):
+    failed = {row.id for rows in (never, always, adaptive) for row in rows if row.failed}
+    never, always, adaptive = ([row for row in rows if row.id not in failed] for rows in (never, always, adaptive))
+    if not adaptive or any(row.ret_probability is None for row in adaptive):
         return  # the model tells none, so there is no threshold to choose
     bounds = trade_off(adaptive, never, always)
     write_whole(file, bounds.model_dump_json(indent=2) + "\n")

@@ -63,7 +63,10 @@ def measure(
     from adaptllm_chain.qa_data import read_many
 
     policies = {mode: _policy(mode, arguments) for mode in modes}
-    _check_retriever(arguments.retriever)
+    check_retriever(arguments.retriever)
+    arguments = argparse.Namespace(**vars(arguments))
+    # One name for all modes of a command, also for those with an adapter of their own.
+    arguments.trained_on = getattr(arguments, "trained_on", None) or _adapter_name(arguments)
     questions = sample_questions(
         read_many(arguments.data, deduplicate=False, **read_arguments(arguments)), arguments.sample, arguments.seed
     )
@@ -163,7 +166,8 @@ def _run_mode(
         def answered(chunk: Chunk) -> None:
             bar.update(chunk.questions)
             row = {"mode": mode, "start": chunk.start, "questions": chunk.questions, "shared": chunk.cost.shared}
-            seconds.write(json.dumps({**row, "seconds": round(chunk.seconds, 3)}) + "\n")
+            # A line begins with its break: what a kill left unfinished then spoils no other.
+            seconds.write("\n" + json.dumps({**row, "seconds": round(chunk.seconds, 3)}))
             seconds.flush()
 
         return predict(chain, questions, journal, chunk=size, meter=meter, answered=answered)
@@ -191,7 +195,7 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
         tally.add(question)
     return {
         "data": getattr(arguments, "name", None) or "+".join(_stem(source) for source in arguments.data),
-        "trained_on": getattr(arguments, "trained_on", None) or _adapter_name(arguments),
+        "trained_on": arguments.trained_on,
         "mode": mode,
         "policy": chain.policy.model_dump(mode="json", exclude={"lookup"}),
         "questions": fingerprint({"asked": asked}),
@@ -218,21 +222,31 @@ def _adapter_name(arguments: argparse.Namespace) -> str:
 
     adapter = check_adapter(arguments)
     if adapter is None:
-        return Path(arguments.model).name
-    return (embedded_adapter() if adapter == EMBEDDED else Path(adapter)).name
+        return Path(arguments.model).resolve().name
+    return (embedded_adapter() if adapter == EMBEDDED else Path(adapter).resolve()).name
 
 
 def _stem(source: str) -> str:
     """Name a source: the file without its endings, or what stands behind ``hub:``."""
-    return Path(source).name.split(".")[0].removeprefix("hub:").replace(":", "-")
+    file = Path(source.removeprefix("hub:").replace(":", "-").removesuffix(".gz"))
+    return file.stem.lstrip(".") or file.name
 
 
-def _check_retriever(name: str) -> None:
+def check_retriever(name: str, option: str = "--retriever") -> None:
+    """Refuse a retriever that is not there, before anything is asked.
+
+    Args:
+        name: What was typed.
+        option: Where it was typed.
+
+    Raises:
+        InvalidInputError: If it is no index.
+    """
     if name not in REPLAYED and not Path(name).is_dir():
         raise InvalidInputError(
-            f"--retriever {name!r} is neither {' nor '.join(REPLAYED)} nor a folder",
+            f"{option} {name!r} is neither {' nor '.join(REPLAYED)} nor a folder",
             expected="given, gold, or the folder of an index",
-            hint="adaptllm index PATH… --out DIR, then --retriever DIR",
+            hint=f"adaptllm index PATH… --out DIR, then {option} DIR",
         )
 
 

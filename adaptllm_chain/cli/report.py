@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-JUDGEMENTS_FOLDER = "judgements"
+JUDGEMENTS_FOLDER = "judgements"  # not imported from where it is used: `--help` must answer at once
 
 
 def add_parser(subparsers: Any) -> None:
@@ -43,12 +43,39 @@ def run(arguments: argparse.Namespace) -> int:
     from adaptllm_chain.evaluation.tables import paper_report
     from adaptllm_chain.reporting import write_report
 
-    kept = arguments.out / JUDGEMENTS_FOLDER
-    runs = read_runs(arguments.folders, leave_out=kept)
+    runs = read_runs(arguments.folders)
     report = paper_report(runs)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    kept = arguments.out / JUDGEMENTS_FOLDER
+    earlier = _of_earlier_report(arguments.out)
+    written = {one.write(kept) for one in runs}
     files = write_report(report, arguments.out)
-    for one in runs:
-        one.write(kept)
+    # Only now, so that nothing is lost when a kill comes between.
+    for stale in earlier - written - set(files):
+        stale.unlink(missing_ok=True)
     print("\n".join(map(str, files)))
     print(f"{len(runs)} runs without text: {kept}")
     return 0
+
+
+def _of_earlier_report(folder: Path) -> set[Path]:
+    """List the figures and judgements of the report that a folder holds; files of others are none of them."""
+    import json
+
+    from adaptllm_chain.errors import JournalError
+    from adaptllm_chain.journal import read_journal
+
+    try:
+        sections = json.loads((folder / "report.json").read_text(encoding="utf-8"))["sections"]
+        charts = [chart["id"] for section in sections for chart in section["charts"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    found = {folder / "figures" / f"{chart}.{kind}" for chart in charts for kind in ("png", "svg")}
+    for file in (folder / JUDGEMENTS_FOLDER).rglob("*.jsonl"):
+        try:
+            ours = "judgements" in read_journal(file)[0]
+        except (OSError, JournalError):
+            continue
+        if ours:
+            found.add(file)
+    return found

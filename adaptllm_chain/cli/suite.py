@@ -24,34 +24,39 @@ def run_suite(arguments: argparse.Namespace) -> int:
         arguments: The parsed options of ``adaptllm evaluate`` with ``suite``.
 
     Returns:
-        0.
+        0, or 1 if some questions failed.
     """
     from adaptllm_chain.cli import report
-    from adaptllm_chain.cli.measuring import measure
+    from adaptllm_chain.cli.measuring import check_retriever, measure
     from adaptllm_chain.evaluation import SUITES
 
     suite = SUITES[arguments.suite]
+    if arguments.index is not None:
+        check_retriever(str(arguments.index), "--index")
     files = _named_files(arguments.data, suite)
     adapters = {"never_retrieve": arguments.never_adapter, "always_retrieve": arguments.always_adapter}
     planned = [one for one in suite.experiments if one.data in files and _has_passages(one, files, arguments)]
     if not planned:
         raise InvalidInputError("there is no experiment to run", expected=f"--data with {_choices(suite)}")
     index = _index(arguments, list(files.values())) if any(one.retriever == "index" for one in planned) else None
+    failed: list[str] = []
     for number, one in enumerate(planned, start=1):
         note(f"experiment {number} of {len(planned)}: {one.folder}")
         own = argparse.Namespace(**vars(arguments))
         own.data, own.name, own.k = [files[one.data]], suite.data[one.data], one.k
         own.out = arguments.out / one.folder
         own.retriever = str(index) if one.retriever == "index" else one.retriever
-        measure(own, one.modes, adapters)
-    made = argparse.Namespace(
-        folders=[arguments.out / one.folder for one in planned], out=arguments.out / REPORT_FOLDER
-    )
-    return report.run(made)
+        for mode, rows in measure(own, one.modes, adapters).items():
+            failed += [f"{one.folder}, {mode}: {row.question!r}: {row.error}" for row in rows if row.error is not None]
+    folders = [arguments.out / one.folder for one in planned]
+    code = report.run(argparse.Namespace(folders=folders, out=arguments.out / REPORT_FOLDER))
+    if failed:
+        note(f"{len(failed)} questions failed and count as wrong; the first: {failed[0]}")
+    return 1 if failed else code
 
 
 def _named_files(given: Sequence[str], suite: Suite) -> dict[str, str]:
-    files = {}
+    files: dict[str, str] = {}
     for text in given:
         name, separator, file = text.partition("=")
         if not separator or name not in suite.data or not file:
@@ -59,6 +64,12 @@ def _named_files(given: Sequence[str], suite: Suite) -> dict[str, str]:
                 f"--data {text!r} does not say which data set of the suite it is",
                 expected=_choices(suite),
                 hint="--data popqa=FILE --data nq_dev=FILE --data squad_dev=FILE",
+            )
+        if name in files:
+            raise InvalidInputError(
+                f"--data {name} is given twice: {files[name]} and {file}",
+                expected="one file a data set",
+                hint="put both into one file, or run the suite twice with another --out",
             )
         files[name] = file
     return files

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
+from hashlib import blake2s
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,6 +21,15 @@ from adaptllm_chain.journal import fingerprint, read_journal, write_whole
 SECONDS_FILE = "seconds.jsonl"
 """Beside the predictions: how long each chunk took. The one file that differs when a run is repeated."""
 
+JUDGEMENTS_FOLDER = "judgements"
+"""In the folder of a report: what it was made of, without text."""
+
+_NEEDED = (
+    *("data", "trained_on", "mode", "policy", "questions", "retriever", "passages", "k", "on_empty"),
+    *("model", "weights", "templates", "max_new_tokens", "batch_size", "dtype", "load_in", "versions"),
+)
+_PLAIN = re.compile(r"[A-Za-z0-9 ,_-]*[A-Za-z0-9][A-Za-z0-9 ,_-]*")
+_HASH = re.compile(r"#[0-9a-f]{16}")
 _LIBRARIES = ("adaptllm-chain", "langchain-core", "transformers", "peft", "torch")
 
 
@@ -29,9 +40,19 @@ def slug(text: str) -> str:
         text: The name.
 
     Returns:
-        Small letters and digits, with hyphens for all else.
+        Small letters and digits, with hyphens for all else; with a hash behind them where much was lost.
     """
-    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in text.lower())
+    kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in text.lower())[:60]
+    if len(text) <= len(kept) and _PLAIN.fullmatch(text):
+        return kept
+    return f"{kept.strip('-')}-{blake2s(text.encode(), digest_size=4).hexdigest()}".lstrip("-")
+
+
+def _unreadable(identifier: str) -> str:
+    """Hash an identifier, once."""
+    if _HASH.fullmatch(identifier):
+        return identifier
+    return "#" + blake2s(identifier.encode(), digest_size=8).hexdigest()
 
 
 def library_versions() -> dict[str, str]:
@@ -53,7 +74,7 @@ class Seconds(BaseModel):
     """A measured time.
 
     Attributes:
-        questions: How many questions it is of: those whose answers no other mode had made already.
+        questions: How many questions it is of: fewer than all if a kill lost a measurement.
         seconds: How long they took.
     """
 
@@ -141,14 +162,15 @@ class Run(BaseModel):
                 seconds=None if seconds is None else Seconds.model_validate(seconds),
             )
             expected = int(settings["statistics"]["questions"])
-            complete = [settings[name] for name in ("data", "trained_on", "mode", "retriever", "k", "passages")]
-        except (KeyError, TypeError, ValidationError) as error:
+            for name in _NEEDED:
+                settings[name]
+        except (AttributeError, KeyError, TypeError, ValidationError) as error:
             raise JournalError(
                 f"{path} holds no predictions of this version: {error!r:.200}",
                 expected="a file that adaptllm evaluate wrote",
                 hint="run adaptllm evaluate again, into another folder",
             ) from error
-        if len(run.judgements) != expected or not all(map(bool, complete)):
+        if len(run.judgements) != expected:
             raise JournalError(
                 f"{path} holds {len(run.judgements)} of {expected} predictions: the run was not finished",
                 expected="a finished run",
@@ -158,6 +180,8 @@ class Run(BaseModel):
 
     def write(self, folder: Path) -> Path:
         """Write the run without any text of its data set.
+
+        Identifiers become hashes, since some data sets have the question itself for one.
 
         Args:
             folder: Where; the file lies in it under the run's name.
@@ -169,7 +193,10 @@ class Run(BaseModel):
         path.parent.mkdir(parents=True, exist_ok=True)
         measured = None if self.seconds is None else self.seconds.model_dump()
         header = {**self.settings, "judgements": {"seconds": measured}}
-        rows = [judgement.model_dump(mode="json", exclude_defaults=True) for judgement in self.judgements]
+        rows = [
+            judgement.model_dump(mode="json", exclude_defaults=True) | {"id": _unreadable(judgement.id)}
+            for judgement in self.judgements
+        ]
         lines = [
             {"settings": header, "fingerprint": fingerprint(header)},
             {"judgements": rows, "cost": self.cost.model_dump()},
@@ -179,21 +206,20 @@ class Run(BaseModel):
 
 
 def _seconds(path: Path) -> dict[str, Any] | None:
-    """Sum up what was measured beside a file of predictions, over chunks that shared no answer."""
+    """Sum up what was measured beside a file of predictions; nothing if another mode's answers were used."""
     file = path.with_name(SECONDS_FILE)
     if not file.is_file():
         return None
-    chunks = {}
-    content = file.read_text(encoding="utf-8")
-    # A kill may have cut the last line; seconds are no reason to lose a report.
-    for line in content[: content.rfind("\n") + 1].splitlines():
+    chunks: dict[int, dict[str, Any]] = {}
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             row = json.loads(line)
-        except ValueError:
-            continue
-        if row["mode"] == path.stem and not row["shared"]:
-            chunks[row["start"]] = row  # of a chunk that a kill made twice, the last counts
-    if not chunks:
+            if row["mode"] == path.stem:
+                chunks[int(row["start"])] = row  # of a chunk that a kill made twice, the last counts
+        except (ValueError, TypeError, KeyError):
+            continue  # cut by a kill; seconds are no reason to lose a report
+    # Chunks that shared no answer are not those of the mode at large: in them, no question may have retrieved.
+    if not chunks or any(row.get("shared", 1) or not row.get("questions") for row in chunks.values()):
         return None
     return {
         "questions": sum(row["questions"] for row in chunks.values()),
@@ -201,12 +227,12 @@ def _seconds(path: Path) -> dict[str, Any] | None:
     }
 
 
-def read_runs(folders: Iterable[Path], *, leave_out: Path | None = None) -> list[Run]:
+def read_runs(folders: Iterable[Path]) -> list[Run]:
     """Read all runs below some folders, and check that they can stand in one report.
 
     Args:
-        folders: Where ``adaptllm evaluate`` wrote, or where judgements were kept; files are taken too.
-        leave_out: A folder below them whose files are not read, such as that of an earlier report.
+        folders: Where ``adaptllm evaluate`` wrote, or where judgements were kept; files are taken too. Of a report's
+            folder its judgements are read; those of reports below the folders are not, nor are indexes.
 
     Returns:
         The runs, in the order of their files.
@@ -215,14 +241,8 @@ def read_runs(folders: Iterable[Path], *, leave_out: Path | None = None) -> list
         InvalidInputError: If there is none, or some do not belong together.
         JournalError: If a file cannot be read or was not finished.
     """
-    hidden = None if leave_out is None else leave_out.resolve()
     named = list(folders)
-    files = [
-        file
-        for folder in named
-        for file in _files(folder)
-        if hidden is None or hidden == folder.resolve() or hidden not in file.resolve().parents
-    ]
+    files = [file for folder in named for file in _files(folder)]
     runs = [Run.read(file) for file in files]
     if not runs:
         raise InvalidInputError(
@@ -239,7 +259,19 @@ def _files(folder: Path) -> list[Path]:
         raise InvalidInputError(f"{folder} does not exist", expected="a folder with predictions")
     if folder.is_file():
         return [folder]
-    return sorted(file for file in folder.rglob("*.jsonl") if file.name != SECONDS_FILE)
+    if (folder / "report.json").is_file() and (folder / JUDGEMENTS_FOLDER).is_dir():
+        folder = folder / JUDGEMENTS_FOLDER
+    return sorted(file for file in folder.rglob("*.jsonl") if file.name != SECONDS_FILE and not _foreign(file, folder))
+
+
+def _foreign(file: Path, folder: Path) -> bool:
+    """Say whether a file below a folder belongs to an index, or to a report that was made of it."""
+    between = file.parents[: len(file.relative_to(folder).parts)]
+    return any(
+        (place / "manifest.json").is_file()
+        or (place != folder and place.name == JUDGEMENTS_FOLDER and (place.parent / "report.json").is_file())
+        for place in between
+    )
 
 
 # Of two runs that agree in the first, the second must agree.
@@ -247,6 +279,10 @@ _MUST_AGREE: Sequence[tuple[str, tuple[str, ...], str]] = (
     ("data", ("data",), "questions"),
     ("passages", ("data", "retriever"), "passages"),
     ("prompts", (), "templates"),
+    ("lengths of answers", ("trained_on", "data", "retriever", "k"), "max_new_tokens"),
+    ("fallbacks", ("trained_on", "data", "retriever", "k"), "on_empty"),
+    ("numbers", ("trained_on", "data", "retriever", "k"), "dtype"),
+    ("quantisation", ("trained_on", "data", "retriever", "k"), "load_in"),
     ("versions", (), "versions"),
 )
 

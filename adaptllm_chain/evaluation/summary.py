@@ -22,7 +22,7 @@ class Summary(BaseModel):
         first_line_containment: The same in the first line of the output alone.
         exact_match: The output is an accepted answer after SQuAD's normalisation.
         f1: Mean token F1, in [0, 1].
-        retrieved: Questions that went to retrieval.
+        retrieved: Questions that went to retrieval, of those that could be answered.
         direct_containment: Containment among those answered from memory.
         retrieved_containment: Containment among those answered with retrieval.
         auc: Area under the curve of P(``<RET>``) against "the never-retrieve mode is wrong", if both ran.
@@ -36,7 +36,7 @@ class Summary(BaseModel):
     first_line_containment: Estimate
     exact_match: Estimate
     f1: float
-    retrieved: Estimate
+    retrieved: Estimate | None
     direct_containment: Estimate | None
     retrieved_containment: Estimate | None
     auc: float | None = None
@@ -57,13 +57,14 @@ def summarise(predictions: Sequence[Judgement], never: Sequence[Judgement] | Non
     """
     right = [row.containment for row in predictions]
     containment = wilson_share(right)
-    retrieved = wilson_share([row.route == "retrieve" for row in predictions])
+    answered = [row for row in predictions if not row.failed]  # of the others it is not known what was decided
+    retrieved = wilson_share([row.route == "retrieve" for row in answered])
     first_line = wilson_share([row.first_line_containment for row in predictions])
     strict = wilson_share([row.exact_match for row in predictions])
-    if containment is None or retrieved is None or first_line is None or strict is None:
+    if containment is None or first_line is None or strict is None:
         raise InvalidInputError("there are no predictions", expected="at least one")
     by_route = {
-        route: wilson_share([flag for flag, row in zip(right, predictions, strict=True) if row.route == route])
+        route: wilson_share([row.containment for row in answered if row.route == route])
         for route in ("direct", "retrieve")
     }
     return Summary(
@@ -106,7 +107,7 @@ def render_table(summaries: Mapping[str, Summary]) -> str:
             row.containment,
             row.exact_match,
             f"{100 * row.f1:.1f}",
-            row.retrieved,
+            row.retrieved or "–",  # noqa: RUF001
             row.direct_containment or "–",  # noqa: RUF001 - a dash for "no such question"
             row.retrieved_containment or "–",  # noqa: RUF001
         ]

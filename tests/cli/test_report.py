@@ -10,7 +10,9 @@ import pytest
 
 from adaptllm_chain.cli import main
 from adaptllm_chain.evaluation import SECONDS_FILE, Run
+from adaptllm_chain.evaluation.runs import slug
 from tests.cli.test_evaluate import data, llm  # noqa: F401 - fixtures
+from tests.evaluation.hand_made import all_runs
 
 
 def evaluate(data: Path, out: Path, *options: str) -> None:  # noqa: F811
@@ -131,20 +133,107 @@ def test_a_file_of_something_else(tmp_path: Path, capsys) -> None:
     assert "is no journal" in capsys.readouterr().err
 
 
-def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
-    from tests.evaluation.hand_made import all_runs
-
+def test_a_run_is_read_as_it_was_written_but_for_its_identifiers(tmp_path: Path) -> None:
     for run in all_runs():
-        assert Run.read(run.write(tmp_path)) == run
+        file = run.write(tmp_path)
+        again = Run.read(file)
+        assert [row.model_copy(update={"id": ""}) for row in again.judgements] == [
+            row.model_copy(update={"id": ""}) for row in run.judgements
+        ]
+        assert len({row.id for row in again.judgements}) == len(run.judgements)
+        assert again.model_copy(update={"judgements": run.judgements}) == run
+        before = file.read_bytes()
+        assert again.write(tmp_path).read_bytes() == before, "what is hashed once is not hashed again"
+
+
+def test_questions_that_are_their_own_identifiers_are_not_published(tmp_path: Path) -> None:
+    run = all_runs()[0]
+    rows = tuple(row.model_copy(update={"id": f"Who built mill {row.id}?"}) for row in run.judgements)
+    assert "mill " not in run.model_copy(update={"judgements": rows}).write(tmp_path).read_text().partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("one", "two"), [("NQ dev", "SQuAD dev"), ("中文", "日本"), ("a" * 200, "a" * 201), ("a.v1", "a.v2"), (".", "..")]
+)
+def test_names_that_differ_have_files_that_differ(one: str, two: str) -> None:
+    assert slug(one) != slug(two)
+    assert all(name.strip("-") and len(name) < 100 and name.isascii() for name in (slug(one), slug(two)))
 
 
 @pytest.mark.usefixtures("llm")
 def test_seconds_that_a_kill_cut_are_left_out(data: Path, tmp_path: Path) -> None:  # noqa: F811
     evaluate(data, tmp_path)
     file = tmp_path / SECONDS_FILE
-    first = file.read_text().splitlines(keepends=True)[0]
-    # A line cut by a kill, with which the resumed run's first line has grown together, and one more cut at the end.
-    file.write_text(first + first[:20] + first + first[:10])
+    line = next(line for line in file.read_text().splitlines() if "never_retrieve" in line)
+    file.write_text(f"\n{line[:20]}\n{line}\n5\n[1]\n{{}}\n{line[:9]}")
     never = Run.read(tmp_path / "never_retrieve.jsonl")
     assert never.seconds is not None
     assert never.seconds.questions == 6
+
+
+@pytest.mark.usefixtures("llm")
+def test_seconds_of_a_mode_that_used_anothers_answers_are_not_told(data: Path, tmp_path: Path) -> None:  # noqa: F811
+    evaluate(data, tmp_path / "shared", "--batch-size", "1")
+    evaluate(data, tmp_path / "each", "--batch-size", "1", "--time-each-mode")
+    assert Run.read(tmp_path / "shared" / "adaptive.jsonl").seconds is None
+    each = Run.read(tmp_path / "each" / "adaptive.jsonl")
+    assert each.seconds is not None
+    assert (each.seconds.questions, each.cost.shared) == (6, 0)
+    assert each.cost.model_calls == Run.read(tmp_path / "shared" / "adaptive.jsonl").cost.model_calls == 10
+
+
+@pytest.mark.usefixtures("llm")
+class TestFolders:
+    def test_a_second_report_of_what_holds_a_first_one(self, data: Path, tmp_path: Path) -> None:  # noqa: F811
+        evaluate(data, tmp_path / "run")
+        command = ["report", str(tmp_path / "run"), "--out"]
+        assert main([*command, str(tmp_path / "run" / "report")]) == 0
+        assert main([*command, str(tmp_path / "elsewhere")]) == 0
+        assert files_of(tmp_path / "run" / "report") == files_of(tmp_path / "elsewhere")
+        report = str(tmp_path / "elsewhere")
+        assert main(["report", report, "--out", report]) == 0
+        assert files_of(tmp_path / "run" / "report") == files_of(tmp_path / "elsewhere")
+
+    def test_an_index_below_is_not_read(self, data: Path, tmp_path: Path) -> None:  # noqa: F811
+        evaluate(data, tmp_path / "run")
+        (tmp_path / "run" / "index").mkdir()
+        (tmp_path / "run" / "index" / "manifest.json").write_text("{}")
+        (tmp_path / "run" / "index" / "passages.jsonl").write_text('{"text": "x"}\n')
+        assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "r")]) == 0
+
+    def test_an_earlier_report_in_its_place_is_replaced_and_files_of_others_stay(
+        self,
+        data: Path,  # noqa: F811
+        tmp_path: Path,
+    ) -> None:
+        evaluate(data, tmp_path / "one")
+        evaluate(data, tmp_path / "two", "--trained-on", "another")
+        for name in ("one", "two"):
+            assert main(["report", str(tmp_path / name), "--out", str(tmp_path / "r")]) == 0
+            (tmp_path / "r" / "figures" / "my-own.png").write_bytes(b"mine")
+        assert main(["report", str(tmp_path / "two"), "--out", str(tmp_path / "fresh")]) == 0
+        assert files_of(tmp_path / "r") == files_of(tmp_path / "fresh") | {"figures/my-own.png": b"mine"}
+
+    def test_the_order_of_folders_does_not_matter(self, data: Path, tmp_path: Path) -> None:  # noqa: F811
+        evaluate(data, tmp_path / "a", "--trained-on", "zebra")
+        evaluate(data, tmp_path / "b", "--trained-on", "adder")
+        folders = [str(tmp_path / "a"), str(tmp_path / "b")]
+        assert main(["report", *folders, "--out", str(tmp_path / "one")]) == 0
+        assert main(["report", *folders[::-1], "--out", str(tmp_path / "two")]) == 0
+        assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+
+    def test_modes_with_other_settings_are_not_compared(self, data: Path, tmp_path: Path, capsys) -> None:  # noqa: F811
+        evaluate(data, tmp_path, "--modes", "never_retrieve", "--max-new-tokens", "1")
+        evaluate(data, tmp_path, "--modes", "adaptive", "--max-new-tokens", "50")
+        assert main(["report", str(tmp_path), "--out", str(tmp_path / "r")]) == 2
+        assert "other lengths of answers" in capsys.readouterr().err
+
+    def test_one_name_for_modes_with_adapters_of_their_own(self, data: Path, tmp_path: Path) -> None:  # noqa: F811
+        evaluate(data, tmp_path / "run", "--never-adapter", str(tmp_path / "never"), "--adapter", str(tmp_path))
+        assert main(["report", str(tmp_path / "run"), "--out", str(tmp_path / "r")]) == 0
+        assert next(iter(cells(tmp_path / "r", "table-3"))).startswith(f"{tmp_path.name} on popqa")
+
+    @pytest.mark.parametrize("adapter", [".", ".."])
+    def test_an_adapter_named_by_a_dot(self, data: Path, tmp_path: Path, adapter: str) -> None:  # noqa: F811
+        evaluate(data, tmp_path / "run", "--adapter", adapter)
+        assert Run.read(tmp_path / "run" / "adaptive.jsonl").trained_on

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adaptllm_chain.cli import model_loading
 from adaptllm_chain.evaluation import SUITES
 from adaptllm_chain.testing import ScriptedLLM
 from tests.cli.conftest import Run
@@ -109,3 +110,31 @@ def test_an_index_without_a_suite(
     ran = run("evaluate", "--data", files["popqa"], "--index", index, "--out", tmp_path / "out")
     assert ran.code == 2
     assert f"--retriever {index}" in ran.err
+
+
+def test_questions_that_fail_are_told(
+    run: Run, llm: ScriptedLLM, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(prompt: str) -> str:
+        raise RuntimeError("out of paper")
+
+    monkeypatch.setattr(model_loading, "load_llm", lambda _: ScriptedLLM(script=broken))
+    ran = run("evaluate", "--suite", "paper", "--data", f"squad_dev={files['squad_dev']}", "--out", tmp_path / "out")
+    assert ran.code == 1
+    assert "24 questions failed" in ran.err, "six in two modes of two experiments"
+    assert "out of paper" in ran.err
+
+
+def test_a_data_set_given_twice(run: Run, llm: ScriptedLLM, files: dict[str, Path], tmp_path: Path) -> None:
+    ran = run("evaluate", "--suite", "paper", *named(files), *named(files), "--out", tmp_path / "out")
+    assert ran.code == 2
+    assert "given twice" in ran.err
+
+
+def test_an_index_that_is_not_there_is_found_before_anything_is_asked(
+    run: Run, llm: ScriptedLLM, files: dict[str, Path], tmp_path: Path
+) -> None:
+    ran = run("evaluate", "--suite", "paper", *named(files), "--out", tmp_path / "out", "--index", tmp_path / "no")
+    assert ran.code == 2
+    assert "--index" in ran.err
+    assert llm.calls == []

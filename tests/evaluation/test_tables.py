@@ -8,7 +8,7 @@ import random
 import pytest
 
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.evaluation import Run
+from adaptllm_chain.evaluation import Judgement, Run
 from adaptllm_chain.evaluation.tables import paper_report
 from adaptllm_chain.reporting import Cell, Chart, Report, Table
 from tests.evaluation import hand_made
@@ -139,7 +139,7 @@ def test_thresholds() -> None:
     assert marks["oracle"] == (None, 7 / 8)
     assert marks["never"] == (0, 3 / 8)
     assert marks["always"] == (1, 6 / 8)
-    assert marks["cut chosen on 75 %"] == best_by_brute_force()
+    assert marks["cut chosen on 75 %, on all"] == best_by_brute_force()
 
 
 def test_no_thresholds_without_the_token_rule_or_without_probabilities() -> None:
@@ -211,3 +211,44 @@ def test_the_order_of_files_does_not_matter() -> None:
     runs = hand_made.all_runs()
     reports: list[Report] = [paper_report(runs), paper_report(runs[::-1])]
     assert reports[0].sections == reports[1].sections
+
+
+def failing(rows: list[Judgement], *numbers: int) -> list[Judgement]:
+    lost = {"containment": False, "route": "direct", "ret_probability": None, "failed": True}
+    return [row.model_copy(update=lost) if int(row.id) in numbers else row for row in rows]
+
+
+def test_a_question_that_failed_is_wrong_and_decided_nothing() -> None:
+    runs = [
+        hand_made.run_of("adaptive", failing(hand_made.adaptive(), 0)),
+        hand_made.run_of("always_retrieve", hand_made.always()),
+        hand_made.run_of("never_retrieve", hand_made.never()),
+    ]
+    made = tables(runs)
+    assert value(ours(made["table-1"])["mill-nq: adaptive"][3]) == 5 / 8
+    ((label, cells),) = ours(made["table-3"]).items()
+    # Of 1 to 7 it asked for 1, 2 and 3.
+    assert [value(cell) for cell in cells] == [3 / 7, 2 / 3, 0, 3 / 4, 3 / 4, 1.0]
+    assert "1 that failed left out" in label
+    assert "thresholds" in charts(runs)
+
+
+def test_where_every_question_failed_only_accuracy_is_told() -> None:
+    made = tables([hand_made.run_of("adaptive", failing(hand_made.adaptive(), *range(8)))])
+    assert value(ours(made["table-1"])["mill-nq: adaptive"][3]) == 0
+    assert set(made) == {"table-1", "table-2"}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_few_questions(size: int) -> None:
+    made = [run.model_copy(update={"judgements": run.judgements[:size]}) for run in hand_made.all_runs()]
+    assert value(ours(tables(made)["table-1"])["mill-nq: adaptive"][2]) == size
+
+
+def test_a_threshold_stands_beside_the_mode() -> None:
+    runs = [
+        hand_made.run_of("adaptive", hand_made.adaptive(), policy={"threshold": 0.55}),
+        hand_made.run_of("popularity", hand_made.never(), policy={"threshold": 1000.0}),
+    ]
+    labels = list(ours(tables(runs)["table-1"]))
+    assert labels == ["mill-nq: popularity (≥ 1000)", "mill-nq: adaptive (P(<RET>) ≥ 0.55)"]

@@ -201,6 +201,10 @@ def _answer(facts: Sequence[Fact], settings: Settings, out: Path, folder: Path) 
             Journal(folder / f"{mode}.jsonl", {"mode": mode, "weights": llm.fingerprint}) as journal,
             tqdm(total=len(questions), unit="question", desc=mode) as bar,
         ):
-            made = predict(chain, questions, journal, chunk=2 * settings.batch_size, progress=bar.update)
+            size = 2 * settings.batch_size
+            bar.update(min(len(journal) * size, len(questions)))
+            made = predict(
+                chain, questions, journal, chunk=size, answered=lambda chunk, bar=bar: bar.update(chunk.questions)
+            )
         answers[mode] = [row.model_dump(mode="json") for row in made]
     return answers

@@ -52,7 +52,7 @@ def _row(experiment: Experiment, mode: str) -> Row:
     rows = experiment.rows(mode)
     draws = experiment.resamples
     return Row(
-        label=Cell(text=f"{experiment.first.trained_on}: {mode}"),
+        label=Cell(text=f"{experiment.first.trained_on}: {experiment.called(mode)}"),
         cells=(
             cells.text(experiment.first.data),
             cells.text(experiment.passages),
@@ -82,7 +82,7 @@ def pairs(found: Sequence[Experiment]) -> Table:
             test = mcnemar(ahead, behind)
             rows.append(
                 Row(
-                    label=Cell(text=f"{second} against {first}"),
+                    label=Cell(text=f"{experiment.called(second)} against {experiment.called(first)}"),
                     cells=(
                         cells.text(experiment.label),
                         cells.share(experiment.resamples.difference(ahead, behind)),

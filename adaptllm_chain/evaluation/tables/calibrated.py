@@ -6,6 +6,9 @@ from adaptllm_chain.evaluation.popularity import split
 from adaptllm_chain.evaluation.tables.evidence import Experiment
 from adaptllm_chain.ret import choose_threshold
 
+FEWEST = 4
+"""Fewer questions cannot be split into 75 % and 25 %: they stay one part."""
+
 
 def calibrated_cut(experiment: Experiment) -> float:
     """Choose the cut with the best accuracy on the 75 % of the questions that popularity thresholds are chosen on.
@@ -18,8 +21,8 @@ def calibrated_cut(experiment: Experiment) -> float:
     """
     probabilities = experiment.ret_probabilities or []
     memory, passages = experiment.from_memory, experiment.right("always_retrieve")
-    # Too few questions for two parts are one part.
-    dev = split(experiment.rows("adaptive"))[0] if experiment.questions > 1 else [0]
+    rows = experiment.rows("adaptive")
+    dev = split(rows)[0] if experiment.questions >= FEWEST else list(range(len(rows)))
     return choose_threshold(
         [probabilities[index] for index in dev],
         [memory[index] for index in dev],

@@ -23,10 +23,9 @@ def cost(found: Sequence[Experiment]) -> Table:
     return Table(
         id="cost",
         title="What a question costs",
-        caption="Means a question. An answer that another mode had made already counts as a call, but its seconds "
-        "are not "
-        "measured: 'timed' says of how many questions they are. Batches, so the seconds are throughput, not waiting "
-        "time.",
+        caption="Means a question. An answer that another mode had made already counts as a call; the seconds of such "
+        "a mode are left out (adaptllm evaluate --time-each-mode measures them). Batches, so the seconds are "
+        "throughput, not waiting time.",
         columns=(
             "mode",
             "experiment",
@@ -46,7 +45,7 @@ def _row(experiment: Experiment, run: Run) -> Row:
     spent = run.cost
     told = spent.model_calls > 0
     return Row(
-        label=Cell(text=run.mode),
+        label=Cell(text=experiment.called(run.mode)),
         cells=(
             cells.text(experiment.label),
             cells.number(sum(row.route == "retrieve" for row in run.judgements) / total),

@@ -185,7 +185,8 @@ def _calibrated(experiment: Experiment) -> Mark:
     retrieved = [probability >= cut for probability in probabilities]
     paths = zip(retrieved, experiment.right("always_retrieve"), experiment.from_memory, strict=True)
     right = [read if flag else known for flag, read, known in paths]
-    return Mark(name="cut chosen on 75 %", x=sum(retrieved) / experiment.questions, y=sum(right) / experiment.questions)
+    total = experiment.questions
+    return Mark(name="cut chosen on 75 %, on all", x=sum(retrieved) / total, y=sum(right) / total)
 
 
 def _point(point: TradeoffPoint) -> Point:
@@ -196,7 +197,7 @@ def _point(point: TradeoffPoint) -> Point:
 def _thresholds_table(experiment: Experiment, bounds: Tradeoff) -> Table:
     rows = [
         Row(
-            label=Cell(text="none retrieves" if point.threshold is None else f"P(<RET>) ≥ {point.threshold:.4f}"),
+            label=Cell(text="none retrieves" if point.threshold is None else f"P(<RET>) ≥ {point.threshold:.6g}"),
             cells=(cells.share(point.retrieved), cells.share(point.containment)),
         )
         for point in bounds.points
@@ -205,10 +206,10 @@ def _thresholds_table(experiment: Experiment, bounds: Tradeoff) -> Table:
     rows.append(Row(label=Cell(text="oracle: right by either path"), cells=oracle))
     return Table(
         id=f"thresholds-{experiment.slug}-data",
-        title="Every threshold in numbers",
-        caption="What each cut would have given, worked out from the answers of the three modes. The oracle "
-        "retrieves only "
-        "where memory is wrong, and is right wherever either path is.",
+        title="Thresholds in numbers",
+        caption="What cuts in twenty steps would have given, worked out from the answers of the three modes. Below a "
+        "cut the answer is what the model said itself, or never_retrieve's where that was <RET>. The oracle retrieves "
+        "only where memory is wrong, and is right wherever either path is.",
         columns=("cut", "retrieves", "containment"),
         rows=tuple(rows),
     )

@@ -26,9 +26,25 @@ class Experiment:
 
     Attributes:
         runs: By mode; all of the same questions in the same order.
+        left_out: How many questions were left out because a mode failed on them.
     """
 
     runs: dict[str, Run]
+    left_out: int = 0
+
+    @cached_property
+    def whole(self) -> Experiment:
+        """The experiment without the questions on which a mode failed: of these it is not known what was decided."""
+        failed = [any(flags) for flags in zip(*([row.failed for row in self.rows(m)] for m in self.runs), strict=True)]
+        if not any(failed):
+            return self
+        kept = {
+            mode: run.model_copy(
+                update={"judgements": tuple(row for row, lost in zip(run.judgements, failed, strict=True) if not lost)}
+            )
+            for mode, run in self.runs.items()
+        }
+        return Experiment(kept, left_out=sum(failed))
 
     @cached_property
     def first(self) -> Run:
@@ -43,12 +59,28 @@ class Experiment:
     @property
     def label(self) -> str:
         """How tables call it."""
-        return f"{self.first.trained_on} on {self.first.data}, {self.passages}"
+        failed = f", {self.left_out} that failed left out" if self.left_out else ""
+        return f"{self.first.trained_on} on {self.first.data}, {self.passages}{failed}"
+
+    def called(self, mode: str) -> str:
+        """Say how tables call a mode: with its threshold, where one decided.
+
+        Args:
+            mode: The mode, which must have run.
+
+        Returns:
+            The name.
+        """
+        threshold = self.runs[mode].settings["policy"].get("threshold")
+        if threshold is None:
+            return mode
+        return f"{mode} (P(<RET>) ≥ {threshold:g})" if mode == "adaptive" else f"{mode} (≥ {threshold:g})"
 
     @property
     def slug(self) -> str:
         """How identifiers call it: small letters, digits and hyphens."""
-        return slug("-".join(map(str, self.key)))
+        trained_on, data, retriever, k = self.key
+        return f"{slug(trained_on)}--{slug(data)}--{retriever}-{k}"
 
     @property
     def passages(self) -> str:
@@ -102,12 +134,12 @@ class Experiment:
     @property
     def by_token(self) -> bool:
         """Whether the adaptive mode followed the output, as in the paper, and not a threshold."""
-        return self.has("adaptive") and self.runs["adaptive"].settings["policy"]["threshold"] is None
+        return self.has("adaptive") and self.runs["adaptive"].settings["policy"].get("threshold") is None
 
     @property
     def one_model(self) -> bool:
         """Whether one model ran in all modes, so that their answers are those of one chain with other thresholds."""
-        return len({str(run.settings["weights"]) for run in self.runs.values()}) == 1
+        return len({(str(run.settings["weights"]), str(run.settings["model"])) for run in self.runs.values()}) == 1
 
     @property
     def can_choose(self) -> bool:
@@ -151,7 +183,7 @@ def experiments(runs: Sequence[Run]) -> list[Experiment]:
         runs: The runs, each with a name of its own.
 
     Returns:
-        The experiments, in the order of their first runs.
+        The experiments, in the order of their names, so that the order of files does not matter.
 
     Raises:
         InvalidInputError: If runs of one experiment answered other questions, or in another order.
@@ -160,7 +192,7 @@ def experiments(runs: Sequence[Run]) -> list[Experiment]:
     for run in runs:
         groups.setdefault((run.trained_on, run.data, run.retriever, run.k), {})[run.mode] = run
     made = []
-    for group in groups.values():
+    for _, group in sorted(groups.items()):
         ordered = {mode: group[mode] for mode in MODES if mode in group}
         if not same_questions(list(ordered.values())):
             raise InvalidInputError(

@@ -28,7 +28,7 @@ def table_4(found: Sequence[Experiment]) -> Table | None:
             label=Cell(text=f"{one.first.trained_on}, passages {PASSAGES[one.first.retriever]}"),
             cells=(
                 cells.text(one.first.data),
-                cells.text(mode),
+                cells.text(one.called(mode)),
                 cells.count(one.questions),
                 cells.share(one.share(one.right(mode))),
                 cells.share(one.share([row.route == "retrieve" for row in one.rows(mode)])),
@@ -66,7 +66,7 @@ def several(found: Sequence[Experiment]) -> Table | None:
     rows = [
         Row(
             label=Cell(text=f"{one.first.trained_on} on {one.first.data}, passages {PASSAGES[one.first.retriever]}"),
-            cells=(cells.count(one.first.k), cells.text(mode), cells.share(one.share(one.right(mode)))),
+            cells=(cells.count(one.first.k), cells.text(one.called(mode)), cells.share(one.share(one.right(mode)))),
         )
         for group in groups.values()
         if len(group) > 1

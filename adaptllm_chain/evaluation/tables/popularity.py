@@ -9,7 +9,7 @@ from typing import TypeVar
 from adaptllm_chain.evaluation.popularity import popularity_baseline, split
 from adaptllm_chain.evaluation.published import PUBLISHED_BESIDE_BASELINE, PUBLISHED_POPULARITY_BASELINE
 from adaptllm_chain.evaluation.tables import cells
-from adaptllm_chain.evaluation.tables.calibrated import calibrated_cut
+from adaptllm_chain.evaluation.tables.calibrated import FEWEST, calibrated_cut
 from adaptllm_chain.evaluation.tables.evidence import Experiment
 from adaptllm_chain.reporting import Cell, Row, Table
 
@@ -49,7 +49,7 @@ def table_5(found: Sequence[Experiment]) -> Table | None:
 
 
 def _can(experiment: Experiment) -> bool:
-    if not experiment.has("adaptive", "never_retrieve", "always_retrieve") or experiment.questions < 4:
+    if not experiment.has("adaptive", "never_retrieve", "always_retrieve") or experiment.questions < FEWEST:
         return False
     return all(row.popularity is not None for row in experiment.rows("never_retrieve"))
 
@@ -67,7 +67,7 @@ def _rows(experiment: Experiment) -> list[Row]:
             _row("popularity threshold, by relation", experiment, test, (words, several.retrieved, several.right))
         )
     own = (cells.NOTHING, _at(test, experiment.asked), _at(test, experiment.right("adaptive")))
-    made.append(_row("adaptive", experiment, test, own))
+    made.append(_row(experiment.called("adaptive"), experiment, test, own))
     if experiment.can_choose and experiment.ret_probabilities is not None:
         made.append(_calibrated(experiment, experiment.ret_probabilities, test))
     return made
@@ -80,7 +80,7 @@ def _calibrated(experiment: Experiment, probabilities: Sequence[float], test: Se
     passages, memory = _at(test, experiment.right("always_retrieve")), _at(test, experiment.from_memory)
     answers = zip(retrieved, passages, memory, strict=True)
     right = [read if flag else known for flag, read, known in answers]
-    cut = Cell(text=f"P(<RET>) ≥ {chosen:.4f}")
+    cut = Cell(text=f"P(<RET>) ≥ {chosen:.6g}")
     return _row("adaptive, cut chosen on the 75 %", experiment, test, (cut, retrieved, right))
 
 
