@@ -179,7 +179,7 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
 
     from adaptllm_chain.evaluation import library_versions
     from adaptllm_chain.journal import fingerprint
-    from adaptllm_chain.qa_data import Tally
+    from adaptllm_chain.qa_data import describe
 
     passages: Any = [
         [passage.page_content for passage in (question.gold_passage, *question.given_passages) if passage is not None]
@@ -190,16 +190,13 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
         kind = "index"
         passages = (Path(arguments.retriever) / "manifest.json").read_text(encoding="utf-8")
     asked = [[question.id, question.text, *question.answers] for question in questions]
-    tally = Tally()
-    for question in questions:
-        tally.add(question)
     return {
         "data": getattr(arguments, "name", None) or "+".join(_stem(source) for source in arguments.data),
         "trained_on": arguments.trained_on,
         "mode": mode,
         "policy": chain.policy.model_dump(mode="json", exclude={"lookup"}),
         "questions": fingerprint({"asked": asked}),
-        "statistics": asdict(tally.statistics()),
+        "statistics": asdict(describe(questions)),
         "retriever": kind,
         "passages": fingerprint({"passages": passages}),
         "k": arguments.k,

@@ -59,6 +59,25 @@ def from_memory(adaptive: Sequence[Judgement], never: Sequence[Judgement]) -> li
     return [(own if own.route == "direct" else closed).containment for own, closed in zip(adaptive, never, strict=True)]
 
 
+def at_cut(
+    cut: float | None, probabilities: Sequence[float], memory: Sequence[bool], with_passages: Sequence[bool]
+) -> tuple[list[bool], list[bool]]:
+    """Say what a cut gives, question by question.
+
+    Args:
+        cut: Questions with P(``<RET>``) at or above it retrieve; ``None`` for none of them.
+        probabilities: P(``<RET>``) of each question.
+        memory: Whether its answer from memory is right.
+        with_passages: Whether its answer with passages is right.
+
+    Returns:
+        Whether each question retrieves, and whether it is then right.
+    """
+    retrieved = [cut is not None and probability >= cut for probability in probabilities]
+    right = [read if flag else known for flag, known, read in zip(retrieved, memory, with_passages, strict=True)]
+    return retrieved, right
+
+
 def trade_off(
     adaptive: Sequence[Judgement],
     never: Sequence[Judgement],
@@ -97,7 +116,7 @@ def trade_off(
     ]
     cuts[-1] = None
     drawn = [
-        _point(cut, probabilities, memory, with_passages, share)
+        _point(cut, at_cut(cut, probabilities, memory, with_passages), share)
         for cut in sorted(set(cuts), key=lambda cut: (cut is None, cut), reverse=True)
     ]
     return Tradeoff(
@@ -107,15 +126,8 @@ def trade_off(
     )
 
 
-def _point(
-    cut: float | None,
-    probabilities: Sequence[float],
-    memory: Sequence[bool],
-    with_passages: Sequence[bool],
-    share: Share,
-) -> TradeoffPoint:
-    retrieved = [cut is not None and probability >= cut for probability in probabilities]
-    right = [b if flag else a for flag, a, b in zip(retrieved, memory, with_passages, strict=True)]
+def _point(cut: float | None, outcome: tuple[list[bool], list[bool]], share: Share) -> TradeoffPoint:
+    retrieved, right = outcome
     return TradeoffPoint(threshold=cut, retrieved=_shared(retrieved, share), containment=_shared(right, share))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adaptllm_chain.evaluation.popularity import split
 from adaptllm_chain.evaluation.tables.evidence import Experiment
+from adaptllm_chain.evaluation.tradeoff import at_cut
 from adaptllm_chain.ret import choose_threshold
 
 FEWEST = 4
@@ -28,3 +29,17 @@ def calibrated_cut(experiment: Experiment) -> float:
         [memory[index] for index in dev],
         [passages[index] for index in dev],
     ).threshold
+
+
+def at_calibrated_cut(experiment: Experiment, cut: float) -> tuple[list[bool], list[bool]]:
+    """Say what a cut gives on all questions of an experiment.
+
+    Args:
+        experiment: An experiment that ``can_choose``.
+        cut: The cut.
+
+    Returns:
+        Whether each question retrieves, and whether it is then right.
+    """
+    probabilities = experiment.ret_probabilities or []
+    return at_cut(cut, probabilities, experiment.from_memory, experiment.right("always_retrieve"))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from adaptllm_chain.evaluation.published import PUBLISHED_USAGE
 from adaptllm_chain.evaluation.reliability import reliability
 from adaptllm_chain.evaluation.tables import cells
-from adaptllm_chain.evaluation.tables.calibrated import calibrated_cut
+from adaptllm_chain.evaluation.tables.calibrated import at_calibrated_cut, calibrated_cut
 from adaptllm_chain.evaluation.tables.evidence import Experiment
 from adaptllm_chain.evaluation.tradeoff import Tradeoff, TradeoffPoint, trade_off
 from adaptllm_chain.reporting import Cell, Chart, Mark, Point, Row, Series, Table
@@ -180,11 +180,7 @@ def thresholds(experiment: Experiment) -> Chart | None:
 
 def _calibrated(experiment: Experiment) -> Mark:
     """Mark where the cut lies that three quarters of the questions would choose."""
-    probabilities = experiment.ret_probabilities or []
-    cut = calibrated_cut(experiment)
-    retrieved = [probability >= cut for probability in probabilities]
-    paths = zip(retrieved, experiment.right("always_retrieve"), experiment.from_memory, strict=True)
-    right = [read if flag else known for flag, read, known in paths]
+    retrieved, right = at_calibrated_cut(experiment, calibrated_cut(experiment))
     total = experiment.questions
     return Mark(name="cut chosen on 75 %, on all", x=sum(retrieved) / total, y=sum(right) / total)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from adaptllm_chain.evaluation.popularity import popularity_baseline, split
 from adaptllm_chain.evaluation.published import PUBLISHED_BESIDE_BASELINE, PUBLISHED_POPULARITY_BASELINE
 from adaptllm_chain.evaluation.tables import cells
-from adaptllm_chain.evaluation.tables.calibrated import FEWEST, calibrated_cut
+from adaptllm_chain.evaluation.tables.calibrated import FEWEST, at_calibrated_cut, calibrated_cut
 from adaptllm_chain.evaluation.tables.evidence import Experiment
 from adaptllm_chain.reporting import Cell, Row, Table
 
@@ -68,20 +68,17 @@ def _rows(experiment: Experiment) -> list[Row]:
         )
     own = (cells.NOTHING, _at(test, experiment.asked), _at(test, experiment.right("adaptive")))
     made.append(_row(experiment.called("adaptive"), experiment, test, own))
-    if experiment.can_choose and experiment.ret_probabilities is not None:
-        made.append(_calibrated(experiment, experiment.ret_probabilities, test))
+    if experiment.can_choose:
+        made.append(_calibrated(experiment, test))
     return made
 
 
-def _calibrated(experiment: Experiment, probabilities: Sequence[float], test: Sequence[int]) -> Row:
+def _calibrated(experiment: Experiment, test: Sequence[int]) -> Row:
     """A cut on P(``<RET>``) that is chosen where the popularity threshold is chosen."""
     chosen = calibrated_cut(experiment)
-    retrieved = [probability >= chosen for probability in _at(test, probabilities)]
-    passages, memory = _at(test, experiment.right("always_retrieve")), _at(test, experiment.from_memory)
-    answers = zip(retrieved, passages, memory, strict=True)
-    right = [read if flag else known for flag, read, known in answers]
-    cut = Cell(text=f"P(<RET>) ≥ {chosen:.6g}")
-    return _row("adaptive, cut chosen on the 75 %", experiment, test, (cut, retrieved, right))
+    retrieved, right = at_calibrated_cut(experiment, chosen)
+    decided = (Cell(text=f"P(<RET>) ≥ {chosen:.6g}"), _at(test, retrieved), _at(test, right))
+    return _row("adaptive, cut chosen on the 75 %", experiment, test, decided)
 
 
 def _row(
