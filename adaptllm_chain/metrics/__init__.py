@@ -9,7 +9,7 @@ from adaptllm_chain.metrics.labels import KnownRule, is_known
 from adaptllm_chain.metrics.mcnemar import McNemar, mcnemar
 from adaptllm_chain.metrics.normalisation import normalise_answer
 from adaptllm_chain.metrics.ranking import auc
-from adaptllm_chain.metrics.recall import recall_at
+from adaptllm_chain.metrics.recall import found_within, recall_at
 
 __all__ = [
     "Citations",
@@ -19,6 +19,7 @@ __all__ = [
     "contains_answer",
     "exact_match",
     "first_line_contains_answer",
+    "found_within",
     "is_known",
     "mcnemar",
     "normalise_answer",

@@ -24,8 +24,24 @@ def recall_at(hits: Sequence[Sequence[bool]], k: int) -> float:
     Raises:
         InvalidInputError: There are no questions, or ``k`` is less than 1.
     """
-    if k < 1:
-        raise InvalidInputError(f"k is {k}", expected="a number of passages, at least 1", hint="k=1")
     if not hits:
         raise InvalidInputError("there are no questions", expected="at least one")
-    return sum(any(passages[:k]) for passages in hits) / len(hits)
+    return sum(found_within(hits, k)) / len(hits)
+
+
+def found_within(hits: Sequence[Sequence[bool]], k: int) -> list[bool]:
+    """Say for which questions one of the first passages holds an answer.
+
+    Args:
+        hits: As for ``recall_at``.
+        k: How many passages of each question are looked at, at least one.
+
+    Returns:
+        One flag a question.
+
+    Raises:
+        InvalidInputError: ``k`` is less than 1.
+    """
+    if k < 1:
+        raise InvalidInputError(f"k is {k}", expected="a number of passages, at least 1", hint="k=1")
+    return [any(passages[:k]) for passages in hits]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from adaptllm_chain.evaluation.published import PUBLISHED_PASSAGES
 from adaptllm_chain.evaluation.tables import cells
 from adaptllm_chain.evaluation.tables.evidence import PASSAGES, Experiment
+from adaptllm_chain.metrics import found_within
 from adaptllm_chain.reporting import Cell, Row, Table
 
 
@@ -108,7 +109,7 @@ def recall(found: Sequence[Experiment]) -> Table | None:
             cells=(
                 cells.count(one.questions),
                 *(
-                    cells.share(one.share([any(row.hits[:k]) for row in one.rows("always_retrieve")]))
+                    cells.share(one.share(found_within([row.hits for row in one.rows("always_retrieve")], k)))
                     if k <= one.first.k
                     else cells.NOTHING
                     for k in depths
