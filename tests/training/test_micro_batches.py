@@ -15,7 +15,7 @@ from adaptllm_chain.llms.encoding import PromptEncoder
 from adaptllm_chain.ret.marker import RET
 from tests.tiny_models import byte_level_tokenizer, tiny_llama
 from training import completion_trainer
-from training.completion_trainer import cut_padding
+from training.padding import cut_padding
 from training.recipe import Recipe
 from training.rows import encode_rows
 from training.trainer import build_trainer

@@ -14,9 +14,12 @@ from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.records import PromptKind
 from adaptllm_chain.ret.marker import RET
 from training.made_up_world.world import Fact
+from training.padding import cut_padding
 
 Text = tuple[str, str]
 """A prompt, and what should follow it."""
+Row = tuple[list[int], list[int]]
+"""The token ids of a prompt, and of what should follow it."""
 
 
 def fact_texts(facts: Sequence[Fact], rng: random.Random) -> Iterator[Text]:
@@ -84,13 +87,12 @@ def teach(
             random.Random(epoch).shuffle(rows)
             total, tokens = 0.0, 0
             for start in range(0, len(rows), batch_size):
-                loss, counted = _loss(model, rows[start : start + batch_size], tokenizer.pad_token_id)
-                (loss / counted).backward()
+                loss, counted = _gradients(model, rows[start : start + batch_size], tokenizer.pad_token_id)
                 torch.nn.utils.clip_grad_norm_(trained, 1.0)
                 optimizer.step()
                 optimizer.zero_grad()
                 schedule.step()
-                total, tokens = total + loss.item(), tokens + counted
+                total, tokens = total + loss, tokens + counted
             losses.append(round(total / tokens, 4))
             bar.set_postfix(loss=losses[-1])
             bar.update()
@@ -101,16 +103,32 @@ def teach(
     return losses
 
 
-def _row(text: Text, encoder: PromptEncoder, tokenizer: Any) -> tuple[list[int], list[int]]:
+def _row(text: Text, encoder: PromptEncoder, tokenizer: Any) -> Row:
     prompt = encoder.frame(text[0])
     ids = encoder.encode(text[0]).ids
     whole = tokenizer(f"{prompt.text}{prompt.lead}{text[1]}").input_ids
     return ids, [*whole[len(ids) :], tokenizer.eos_token_id]
 
 
-def _loss(model: Any, rows: Sequence[tuple[list[int], list[int]]], pad_id: int) -> tuple[Any, int]:
+def _gradients(model: Any, rows: Sequence[Row], pad_id: int) -> tuple[float, int]:
+    """Add up the gradients of a batch's mean loss, a piece of rows of similar length at a time."""
+    rows = sorted(rows, key=_length)
+    counted = sum(len(completion) for _, completion in rows)
+    total, start = 0.0, 0
+    for size in cut_padding([_length(row) for row in rows]):
+        loss = _loss(model, rows[start : start + size], pad_id)
+        (loss / counted).backward()
+        total, start = total + loss.item(), start + size
+    return total, counted
+
+
+def _length(row: Row) -> int:
+    return len(row[0]) + len(row[1])
+
+
+def _loss(model: Any, rows: Sequence[Row], pad_id: int) -> Any:
     """Sum the loss over the completions' tokens; only these positions meet the large output layer."""
-    length = max(len(prompt) + len(completion) for prompt, completion in rows)
+    length = max(map(_length, rows))
     ids = torch.full((len(rows), length), pad_id)
     mask = torch.zeros_like(ids)
     counted = torch.zeros_like(ids, dtype=torch.bool)
@@ -121,5 +139,4 @@ def _loss(model: Any, rows: Sequence[tuple[list[int], list[int]]], pad_id: int) 
         counted[number, len(prompt) : end] = True
     hidden = model.get_decoder()(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
     logits = model.get_output_embeddings()(hidden[:, :-1][counted[:, 1:]]).float()
-    loss = torch.nn.functional.cross_entropy(logits, ids[:, 1:][counted[:, 1:]], reduction="sum")
-    return loss, int(counted.sum())
+    return torch.nn.functional.cross_entropy(logits, ids[:, 1:][counted[:, 1:]], reduction="sum")
