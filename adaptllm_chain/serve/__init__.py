@@ -1,0 +1,1 @@
+"""The chain as an HTTP service, with a page."""
