@@ -19,11 +19,10 @@ from training.made_up_world.figures import compare, label_figures
 from training.made_up_world.settings import SMALL
 from training.made_up_world.stages import Stages
 from training.made_up_world.surface import surface_auc
-from training.made_up_world.teaching import _gradients, _loss, _row, fact_texts, teach
+from training.made_up_world.teaching import _loss, _row, fact_texts, teach
 from training.made_up_world.tiny_base import Elsewhere
 from training.made_up_world.wordings import KINDS, RELATIONS
 from training.made_up_world.world import make_names, make_world, select
-from training.padding import cut_padding
 
 
 def test_the_wordings_are_complete_and_never_used_twice() -> None:
@@ -141,27 +140,15 @@ def test_the_loss_is_that_of_the_plain_model_and_teaching_lowers_it() -> None:
         ids = torch.tensor([prompt + completion])
         labels = torch.tensor([[-100] * len(prompt) + completion])
         plain += model(input_ids=ids, labels=labels).loss.item() * len(completion)
-    assert _loss(model, rows, tokenizer.pad_token_id).item() == pytest.approx(plain, rel=1e-4)
+    loss, tokens = _loss(model, rows)
+    assert loss.item() == pytest.approx(plain, rel=1e-4)
+    assert tokens == sum(len(completion) for _, completion in rows)
+    alone = [_loss(model, [row])[0].item() for row in reversed(rows)]
+    assert sum(alone) == pytest.approx(plain, rel=1e-4)  # no row sees another
     frozen = model.get_input_embeddings().weight.clone()
     losses = teach(model, tokenizer, lambda _: texts, epochs=40, learning_rate=5e-3, batch_size=2, enough=0.1)
     assert losses[-1] < 0.5 * losses[0]
     assert torch.equal(model.get_input_embeddings().weight, frozen)
-
-
-def test_a_batch_that_is_cut_has_the_gradient_of_the_whole() -> None:
-    from adaptllm_chain.llms.encoding import PromptEncoder
-
-    tokenizer = byte_level_tokenizer(pad=True)
-    texts = [(f"Q: {'very ' * 40}long?", "Ada"), ("Q: who?", "Paris"), ("Q: when?", "1881")]
-    rows = [_row(text, PromptEncoder(tokenizer, "plain", "<RET>"), tokenizer) for text in texts]
-    assert len(cut_padding(sorted(len(prompt) + len(completion) for prompt, completion in rows))) == 2
-    whole, cut = tiny_llama(tokenizer), tiny_llama(tokenizer)
-    loss = _loss(whole, rows, tokenizer.pad_token_id)
-    tokens = sum(len(completion) for _, completion in rows)
-    (loss / tokens).backward()
-    assert _gradients(cut, rows, tokenizer.pad_token_id) == (pytest.approx(loss.item(), rel=1e-5), tokens)
-    for ours, theirs in zip(cut.parameters(), whole.parameters(), strict=True):
-        assert torch.allclose(ours.grad, theirs.grad, atol=1e-6)
 
 
 def test_a_finished_stage_is_not_run_again_and_other_settings_are_refused(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.records import PromptKind
 from adaptllm_chain.ret.marker import RET
 from training.made_up_world.world import Fact
-from training.padding import cut_padding
 
 Text = tuple[str, str]
 """A prompt, and what should follow it."""
@@ -87,12 +86,13 @@ def teach(
             random.Random(epoch).shuffle(rows)
             total, tokens = 0.0, 0
             for start in range(0, len(rows), batch_size):
-                loss, counted = _gradients(model, rows[start : start + batch_size], tokenizer.pad_token_id)
+                loss, counted = _loss(model, rows[start : start + batch_size])
+                (loss / counted).backward()
                 torch.nn.utils.clip_grad_norm_(trained, 1.0)
                 optimizer.step()
                 optimizer.zero_grad()
                 schedule.step()
-                total, tokens = total + loss, tokens + counted
+                total, tokens = total + loss.item(), tokens + counted
             losses.append(round(total / tokens, 4))
             bar.set_postfix(loss=losses[-1])
             bar.update()
@@ -110,33 +110,16 @@ def _row(text: Text, encoder: PromptEncoder, tokenizer: Any) -> Row:
     return ids, [*whole[len(ids) :], tokenizer.eos_token_id]
 
 
-def _gradients(model: Any, rows: Sequence[Row], pad_id: int) -> tuple[float, int]:
-    """Add up the gradients of a batch's mean loss, a piece of rows of similar length at a time."""
-    rows = sorted(rows, key=_length)
-    counted = sum(len(completion) for _, completion in rows)
-    total, start = 0.0, 0
-    for size in cut_padding([_length(row) for row in rows]):
-        loss = _loss(model, rows[start : start + size], pad_id)
-        (loss / counted).backward()
-        total, start = total + loss.item(), start + size
-    return total, counted
+def _loss(model: Any, rows: Sequence[Row]) -> tuple[Any, int]:
+    """Sum the loss over the completions' tokens; only these positions meet the large output layer.
 
-
-def _length(row: Row) -> int:
-    return len(row[0]) + len(row[1])
-
-
-def _loss(model: Any, rows: Sequence[Row], pad_id: int) -> Any:
-    """Sum the loss over the completions' tokens; only these positions meet the large output layer."""
-    length = max(map(_length, rows))
-    ids = torch.full((len(rows), length), pad_id)
-    mask = torch.zeros_like(ids)
-    counted = torch.zeros_like(ids, dtype=torch.bool)
-    for number, (prompt, completion) in enumerate(rows):
-        end = len(prompt) + len(completion)
-        ids[number, :end] = torch.tensor(prompt + completion)
-        mask[number, :end] = 1
-        counted[number, len(prompt) : end] = True
-    hidden = model.get_decoder()(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
-    logits = model.get_output_embeddings()(hidden[:, :-1][counted[:, 1:]]).float()
-    return torch.nn.functional.cross_entropy(logits, ids[:, 1:][counted[:, 1:]], reduction="sum")
+    The rows are read as one sequence in which the positions begin again with each row, which keeps the rows apart:
+    padded to the longest, two fifths of what the model reads would be padding.
+    """
+    ids = torch.tensor([[token for prompt, completion in rows for token in prompt + completion]])
+    positions = torch.cat([torch.arange(len(prompt) + len(completion)) for prompt, completion in rows])[None]
+    counted = torch.cat([torch.arange(len(prompt) + len(completion)) >= len(prompt) for prompt, completion in rows])
+    hidden = model.get_decoder()(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state[0]
+    logits = model.get_output_embeddings()(hidden[:-1][counted[1:]]).float()
+    loss = torch.nn.functional.cross_entropy(logits, ids[0, counted], reduction="sum")
+    return loss, int(counted.sum())
