@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adaptllm_chain.cli.data_options import SOURCES, add_data_options, read_arguments
+from adaptllm_chain.cli.model_loading import LastModel, check_adapter
 from adaptllm_chain.cli.options import add_decision_options, add_model_options, whole_number
 from adaptllm_chain.errors import InvalidInputError
 
@@ -43,7 +44,10 @@ def add_measuring_options(parser: argparse.ArgumentParser, *, required: bool = T
 
 
 def measure(
-    arguments: argparse.Namespace, modes: Sequence[str], adapters: Mapping[str, str | None] | None = None
+    arguments: argparse.Namespace,
+    modes: Sequence[str],
+    adapters: Mapping[str, str | None] | None = None,
+    models: LastModel | None = None,
 ) -> dict[str, list[Prediction]]:
     """Ask every question in every mode; what an earlier run has asked is not asked again.
 
@@ -55,6 +59,7 @@ def measure(
             how tables call the data and the adapter.
         modes: The modes.
         adapters: The adapter of a mode, as ``--adapter`` takes it, where it is not ``arguments.adapter``.
+        models: Loads the models, and may have the first at hand from an experiment before.
 
     Returns:
         The predictions, by mode.
@@ -71,9 +76,10 @@ def measure(
         read_many(arguments.data, deduplicate=False, **read_arguments(arguments)), arguments.sample, arguments.seed
     )
     retriever = _open_retriever(arguments, questions)
+    models = models or LastModel()
     predictions: dict[str, list[Prediction]] = {}
     for own, group in _by_adapter(arguments, modes, adapters or {}):
-        with _measured_model(own) as (llm, meter):
+        with _measured_model(models.load(own), own) as (llm, meter):
             for mode in group:
                 predictions[mode] = _run_mode(mode, policies[mode], own, questions, llm, retriever, meter)
     return {mode: predictions[mode] for mode in modes}
@@ -93,14 +99,13 @@ def _by_adapter(
 
 
 @contextmanager
-def _measured_model(arguments: argparse.Namespace) -> Iterator[tuple[Any, CostMeter]]:
-    """Load a model whose answers are counted and, unless each mode is timed, shared between modes."""
+def _measured_model(llm: Any, arguments: argparse.Namespace) -> Iterator[tuple[Any, CostMeter]]:
+    """Count a model's answers and, unless each mode is timed, share them between modes."""
     from langchain_core.language_models import BaseLanguageModel
 
-    from adaptllm_chain.cli.model_loading import load_llm
     from adaptllm_chain.evaluation import CostMeter, SharedAnswers
 
-    llm, meter = load_llm(arguments), CostMeter()
+    meter = CostMeter()
     shares = not getattr(arguments, "time_each_mode", False)
     if not (shares and isinstance(llm, BaseLanguageModel) and llm.cache is None):
         yield llm, meter
@@ -214,7 +219,6 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
 
 def _adapter_name(arguments: argparse.Namespace) -> str:
     """Name the adapter, or else the model."""
-    from adaptllm_chain.cli.model_loading import check_adapter
     from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter
 
     adapter = check_adapter(arguments)

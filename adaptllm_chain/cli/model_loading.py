@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from langchain_core.runnables import Runnable
 
@@ -74,3 +75,27 @@ def load_llm(arguments: argparse.Namespace) -> Runnable[str, str]:
             **settings,
         )
     return llm
+
+
+class LastModel:
+    """Keeps the model that was loaded last, for experiments in a row that ask the same one."""
+
+    def __init__(self) -> None:
+        self._options: tuple[Any, ...] | None = None
+        self._llm: Runnable[str, str] | None = None
+
+    def load(self, arguments: argparse.Namespace) -> Runnable[str, str]:
+        """Load the model that the options ask for, unless it is the one at hand.
+
+        Args:
+            arguments: The model options.
+
+        Returns:
+            The model.
+        """
+        names = ("model", "device", "dtype", "load_in", "max_new_tokens", "batch_size")
+        options = (check_adapter(arguments), *(getattr(arguments, name) for name in names))
+        if self._llm is None or options != self._options:
+            self._llm = None  # before the next one comes: memory may not hold two
+            self._llm, self._options = load_llm(arguments), options
+        return self._llm

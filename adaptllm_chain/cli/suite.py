@@ -28,6 +28,7 @@ def run_suite(arguments: argparse.Namespace) -> int:
     """
     from adaptllm_chain.cli import report
     from adaptllm_chain.cli.measuring import check_retriever, measure
+    from adaptllm_chain.cli.model_loading import LastModel
     from adaptllm_chain.evaluation import SUITES
 
     suite = SUITES[arguments.suite]
@@ -40,13 +41,14 @@ def run_suite(arguments: argparse.Namespace) -> int:
         raise InvalidInputError("there is no experiment to run", expected=f"--data with {_choices(suite)}")
     index = _index(arguments, list(files.values())) if any(one.retriever == "index" for one in planned) else None
     failed: list[str] = []
+    models = LastModel()
     for number, one in enumerate(planned, start=1):
         note(f"experiment {number} of {len(planned)}: {one.folder}")
         own = argparse.Namespace(**vars(arguments))
         own.data, own.name, own.k = [files[one.data]], suite.data[one.data], one.k
         own.out = arguments.out / one.folder
         own.retriever = str(index) if one.retriever == "index" else one.retriever
-        for mode, rows in measure(own, one.modes, adapters).items():
+        for mode, rows in measure(own, one.modes, adapters, models).items():
             failed += [f"{one.folder}, {mode}: {row.question!r}: {row.error}" for row in rows if row.error is not None]
     folders = [arguments.out / one.folder for one in planned]
     code = report.run(argparse.Namespace(folders=folders, out=arguments.out / REPORT_FOLDER))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from adaptllm_chain.cli import model_loading
+from adaptllm_chain.cli import measuring, model_loading
 from adaptllm_chain.evaluation import SUITES
 from adaptllm_chain.testing import ScriptedLLM
 from tests.cli.conftest import Run
+from tests.cli.stand_ins import stand_in
 
 MILLS = range(6)
 
@@ -73,6 +74,31 @@ def test_the_paper(run: Run, llm: ScriptedLLM, files: dict[str, Path], tmp_path:
     assert run(*command).code == 0
     assert len(llm.calls) == asked, "nothing is asked again"
     assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_model_is_loaded_once_for_experiments_in_a_row(
+    run: Run, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str | None] = []
+
+    def load(arguments: Any) -> ScriptedLLM:
+        loaded.append(arguments.adapter)
+        return ScriptedLLM(script=lambda _: "an answer")
+
+    stand_in(monkeypatch.setattr)
+    monkeypatch.setattr(model_loading, "load_llm", load)
+    monkeypatch.setattr(model_loading, "check_adapter", lambda arguments: arguments.adapter)
+    monkeypatch.setattr(measuring, "check_adapter", lambda arguments: None)
+    del files["popqa"]
+    command = ["evaluate", "--suite", "paper", *named(files)]
+    assert run(*command, "--out", tmp_path / "one").code == 0
+    assert loaded == [None]
+    loaded.clear()
+    del files["squad_dev"]
+    own = ["--always-adapter", "reader", "--index", tmp_path / "one" / "index", "--out", tmp_path / "two"]
+    assert run(*command[:3], *named(files), *own).code == 0
+    # Two adapters in turns, five experiments: neither waits in memory while the other is asked.
+    assert loaded == ["reader", None] * 5
 
 
 def test_as_many_as_there_are(run: Run, llm: ScriptedLLM, files: dict[str, Path], tmp_path: Path) -> None:
