@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from adaptllm_chain.chain import AdaptiveRetrievalChain
-    from adaptllm_chain.llms import LocalLLM
+    from adaptllm_chain.chain import AdaptiveRetrievalChain, condense_question
+    from adaptllm_chain.chain.ret_decision_model import RetDecisionModel
+    from adaptllm_chain.llms import LocalLLM, TransformersDecisionModel
     from adaptllm_chain.prompts import PromptSpec, PromptTemplates
     from adaptllm_chain.records import AdaptiveAnswer, Decision
-    from adaptllm_chain.ret import Adaptive, AlwaysRetrieve, NeverRetrieve, PopularityThreshold
+    from adaptllm_chain.ret import Adaptive, AlwaysRetrieve, DecisionModelPolicy, NeverRetrieve, PopularityThreshold
     from adaptllm_chain.retrieval import ContrieverEmbeddings, FaissPassageStore, embedded_embeddings
 
 _HOMES = {
@@ -23,12 +24,16 @@ _HOMES = {
     "AlwaysRetrieve": "ret",
     "ContrieverEmbeddings": "retrieval",
     "Decision": "records",
+    "DecisionModelPolicy": "ret",
     "FaissPassageStore": "retrieval",
     "LocalLLM": "llms",
     "NeverRetrieve": "ret",
     "PopularityThreshold": "ret",
     "PromptSpec": "prompts",
     "PromptTemplates": "prompts",
+    "RetDecisionModel": "chain.ret_decision_model",
+    "TransformersDecisionModel": "llms",
+    "condense_question": "chain",
     "embedded_embeddings": "retrieval",
 }
 
@@ -39,12 +44,16 @@ __all__ = [
     "AlwaysRetrieve",
     "ContrieverEmbeddings",
     "Decision",
+    "DecisionModelPolicy",
     "FaissPassageStore",
     "LocalLLM",
     "NeverRetrieve",
     "PopularityThreshold",
     "PromptSpec",
     "PromptTemplates",
+    "RetDecisionModel",
+    "TransformersDecisionModel",
+    "condense_question",
     "embedded_embeddings",
 ]
 

@@ -51,12 +51,13 @@ class RetSignal:
         probability: In [0, 1]; ``None`` when nothing is known.
         kind: ``"exact"``: of the whole marker. ``"first_piece"``: of the marker's first token, an
             upper estimate used as a stand-in. ``"upper_bound"``: the marker was not among the
-            reported log-probabilities, and this is the most it can have had. ``"unknown"``:
-            the model reported nothing.
+            reported log-probabilities, and this is the most it can have had. ``"judged"``: no
+            property of the output, but a decision model's probability that retrieval is needed.
+            ``"unknown"``: the model reported nothing.
     """
 
     probability: float | None = None
-    kind: Literal["exact", "first_piece", "upper_bound", "unknown"] = "unknown"
+    kind: Literal["exact", "first_piece", "upper_bound", "judged", "unknown"] = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +66,15 @@ class Decision:
 
     Attributes:
         route: ``"direct"`` or ``"retrieve"``.
-        rule: Which rule decided: ``token``, ``probability``, ``always``, ``never``, ``popularity``.
+        rule: Which rule decided: ``token``, ``probability``, ``always``, ``never``, ``popularity``,
+            ``decision_model``.
         reason: One readable sentence.
-        signal: What the model's first output said about ``<RET>``.
+        signal: What the model's first output, or a decision model, said about retrieval.
         threshold: The cut that was applied, for the rules that have one.
     """
 
     route: Route
-    rule: Literal["token", "probability", "always", "never", "popularity"]
+    rule: Literal["token", "probability", "always", "never", "popularity", "decision_model"]
     reason: str
     signal: RetSignal = field(default_factory=RetSignal)
     threshold: float | None = None

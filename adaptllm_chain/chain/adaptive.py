@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
-from langchain_core.runnables import ConfigurableFieldSpec, Runnable
+from langchain_core.load.serializable import SerializedNotImplemented
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import MessageLikeRepresentation
+from langchain_core.prompt_values import PromptValue
+from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.base import coerce_to_runnable
+from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import get_unique_config_specs
-from pydantic import ConfigDict, Field, ValidationError
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
+from pydantic.json_schema import SkipJsonSchema
 
+from adaptllm_chain.chain.call_settings import call_specs, k_of_call, policy_of_call, the_judge
 from adaptllm_chain.chain.driven import DrivenRunnable
+from adaptllm_chain.chain.graph import policy_graph
 from adaptllm_chain.chain.inputs import AdaptiveInput, QuestionMapping
 from adaptllm_chain.chain.model_calls import ModelCalls
+from adaptllm_chain.chain.passage_count import check_k, with_k_per_query
 from adaptllm_chain.chain.plan import OnEmpty, Plan, Rules, plan_question
+from adaptllm_chain.chain.retrieval_qa import retrieval_qa
 from adaptllm_chain.chain.services import Services
-from adaptllm_chain.chain.settings import check_prompts, choose_policy, read_stops
+from adaptllm_chain.chain.settings import check_prompts, check_retriever, choose_policy, read_stops
+from adaptllm_chain.chain.tool import answering_tool
 from adaptllm_chain.chain.wrappers import prompt_spec_of
 from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.prompts import PromptTemplates
@@ -38,6 +50,11 @@ class AdaptiveRetrievalChain(DrivenRunnable):
     ``messages`` (its other keys are carried over into the result); a list of messages, of which the
     user's last is the question; a prompt value. ``batch`` puts all questions to the model together:
     one call for the first pass, one search, one call for the answers from passages.
+
+    One call may have a policy, a threshold and a number of passages of its own, and a parser reads the answer alone:
+
+        chain.invoke(question, config={"configurable": {"threshold": 0.3, "k": 2}})
+        prompt | chain.pick("answer") | StrOutputParser()
 
     Args:
         llm: A LangChain LLM or chat model, wrapped or not, or any Runnable or function that makes text
@@ -97,12 +114,7 @@ class AdaptiveRetrievalChain(DrivenRunnable):
         spec = prompt_spec_of(model)
         chosen = choose_policy(policy, spec)
         check_prompts(spec, prompts, chosen)
-        if retriever is None and chosen.may_retrieve:
-            raise InvalidInputError(
-                f"the policy {chosen.name!r} may retrieve, but there is no retriever",
-                expected="a retriever",
-                hint='retriever=…, or policy="never_retrieve"',
-            )
+        check_retriever(retriever, chosen)
         try:
             super().__init__(
                 llm=model,
@@ -126,8 +138,9 @@ class AdaptiveRetrievalChain(DrivenRunnable):
 
     @property
     def InputType(self) -> Any:  # noqa: N802
-        """The forms in which a question is accepted."""
-        return str | QuestionMapping | list[Any]
+        """The forms in which a question is accepted; a prompt value is not in the JSON schema, having no JSON."""
+        in_python_alone = SkipJsonSchema[InstanceOf[PromptValue]]
+        return str | QuestionMapping | BaseMessage | list[MessageLikeRepresentation] | in_python_alone
 
     @property
     def OutputType(self) -> Any:  # noqa: N802
@@ -136,16 +149,106 @@ class AdaptiveRetrievalChain(DrivenRunnable):
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable fields of the model and the retriever."""
-        children = [child for child in (self.llm, self.retriever) if child is not None]
+        """What ``config={"configurable": {…}}`` may hold.
+
+        ``policy``, ``threshold`` and ``k`` (passages a search) are the chain's; the others are those that the model,
+        the retriever and the policy's decision model declare.
+
+            chain.with_config(configurable={"threshold": 0.3, "k": 2}).batch(questions)
+            chain.invoke(question, config={"configurable": {"policy": "always_retrieve"}})
+        """
+        theirs = self._childrens_specs()
+        return [*call_specs(self.policy, {spec.id for spec in theirs}), *theirs]
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Draw the ways that a question can go.
+
+            print(chain.get_graph().draw_mermaid())
+
+        Args:
+            config: LangChain's config; a policy in it is the one that is drawn.
+
+        Returns:
+            The graph: both branches, or one for a policy that never or always retrieves.
+        """
+        policy = self._policy_of(ensure_config(config))
+        question, answer = self.get_input_schema(config), self.get_output_schema(config)
+        return policy_graph(policy, self.llm, self.retriever, question, answer)
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Make a tool for an agent: its content is the answer, its artifact the whole result.
+
+            agent = create_agent(model, tools=[chain.as_tool(description="Answers questions about our products.")])
+
+        Args:
+            args_schema: The arguments, which the chain gets as a mapping; by default ``question`` alone.
+            name: What the agent calls it; by default ``answer_question``.
+            description: What the agent reads to know when to use it: say what your documents are about.
+            arg_types: Names and types of the arguments, instead of a schema.
+
+        Returns:
+            The tool.
+        """
+        return answering_tool(self, args_schema, name, description, arg_types)
+
+    def as_retrieval_qa(self, *, return_source_documents: bool = False) -> Runnable[AdaptiveInput, dict[str, Any]]:
+        """Take the place of LangChain's ``RetrievalQA``, whose keys the result has.
+
+            # before: qa = RetrievalQA.from_chain_type(llm, retriever=retriever)
+            qa = AdaptiveRetrievalChain(llm=llm, retriever=retriever).as_retrieval_qa()
+            qa.invoke({"query": "Who wrote Emma?"})["result"]
+
+        Args:
+            return_source_documents: Whether the result holds the passages, under ``source_documents``.
+
+        Returns:
+            A Runnable whose result has ``query`` and ``result``, and besides them ``retrieved``,
+            ``ret_probability`` and ``decision``.
+        """
+        return retrieval_qa(self, return_source_documents=return_source_documents)
+
+    def to_json_not_implemented(self) -> SerializedNotImplemented:
+        """Describe the chain for ``dumps`` and traces.
+
+        It can be written, not loaded: its retriever and, mostly, its model are of kinds that LangChain does not load.
+
+        Returns:
+            The class and a few settings, but neither model nor retriever: arguments bound to them may hold a key.
+        """
+        shown = f"policy={self.policy.name!r}, max_rounds={self.max_rounds}, on_empty={self.on_empty!r}"
+        return {"lc": 1, "type": "not_implemented", "id": self.lc_id(), "repr": f"{type(self).__name__}({shown})"}
+
+    def _childrens_specs(self) -> list[ConfigurableFieldSpec]:
+        judged = [self.policy.judge.model] if self.policy.judge else []
+        children = [child for child in (self.llm, self.retriever, *judged) if child is not None]
         return get_unique_config_specs(spec for child in children for spec in child.config_specs)
 
-    def _plan(self, value: AdaptiveInput) -> Plan:
-        return plan_question(value, self._rules())
+    def _plan(self, value: AdaptiveInput, config: RunnableConfig) -> Plan:
+        if self.retriever is not None:
+            check_k(self.retriever, k_of_call(config))
+        return plan_question(value, self._rules(self._policy_of(config)))
 
-    def _rules(self) -> Rules:
+    def _services(self, arguments: dict[str, Any], configs: Sequence[RunnableConfig]) -> Services:
+        given = arguments.pop("stop", None)
+        stops = read_stops(self.stop if given is None else given)
+        return Services(
+            model=ModelCalls(self.llm, stops, arguments),
+            retriever=None if self.retriever is None else with_k_per_query(self.retriever),
+            judge=the_judge(map(self._policy_of, configs)),
+            stops=stops,
+            marker=self._rules(self.policy).marker,
+        )
+
+    def _rules(self, policy: Policy) -> Rules:
         return Rules(
-            policy=self.policy,
+            policy=policy,
             templates=self.templates,
             max_rounds=self.max_rounds,
             on_empty=self.on_empty,
@@ -153,11 +256,12 @@ class AdaptiveRetrievalChain(DrivenRunnable):
             spec=prompt_spec_of(self.llm),
         )
 
-    def _services(self, arguments: dict[str, Any]) -> Services:
-        given = arguments.pop("stop", None)
-        stops = read_stops(self.stop if given is None else given)
-        model = ModelCalls(self.llm, stops, arguments)
-        return Services(model=model, retriever=self.retriever, stops=stops, marker=self._rules().marker)
+    def _policy_of(self, config: RunnableConfig) -> Policy:
+        policy = policy_of_call(config, self.policy)
+        if policy is not self.policy:
+            check_prompts(prompt_spec_of(self.llm), self.prompts, policy)
+            check_retriever(self.retriever, policy)
+        return policy
 
 
 def _as_runnable(what: str, thing: Any) -> Runnable[Any, Any]:

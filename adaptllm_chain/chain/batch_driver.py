@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.runnables import RunnableConfig
 
+from adaptllm_chain.chain.announcing import aannounce, announce
 from adaptllm_chain.chain.outputs import ModelOutput
-from adaptllm_chain.chain.plan import Announce, Ask, Plan, Rest, Search, Tell
-from adaptllm_chain.chain.services import DECISION_EVENT, Services
+from adaptllm_chain.chain.plan import Announce, Ask, Consult, Plan, Rest, Search, Tell
+from adaptllm_chain.chain.services import Services
 from adaptllm_chain.records import AdaptiveAnswer
 from adaptllm_chain.ret import clean_answer
 
-S = TypeVar("S", Ask, Search, Announce)
+S = TypeVar("S", Ask, Search, Consult, Announce)
 
 
 class Board:
@@ -34,7 +34,7 @@ class Board:
         self._stops = stops
         self._marker = marker
         self._outputs: dict[int, ModelOutput] = {}
-        self._pending: dict[int, Ask | Search | Announce] = {}
+        self._pending: dict[int, Ask | Search | Consult | Announce] = {}
         self.results: list[dict[str, Any] | Exception] = [{} for _ in plans]
         for index in range(len(plans)):
             self._advance(index, None)
@@ -68,6 +68,16 @@ class Board:
             self.results[index] = value
         else:
             self._advance(index, value)
+
+    def reply_to_all(self, steps: Iterable[int], values: Sequence[Any]) -> None:
+        """Carry plans on to their next steps.
+
+        Args:
+            steps: The numbers of the plans.
+            values: The reply to each, or the exception that its step ended in.
+        """
+        for index, value in zip(steps, values, strict=True):
+            self.reply(index, value)
 
     def _advance(self, index: int, value: Any) -> None:
         told: dict[str, Any] = {}
@@ -113,16 +123,17 @@ def run_batch(
         if announced := board.waiting(Announce):
             for index, step in announced.items():
                 board.reply(index, _announce(step, configs[index]))
-        # Searches go first, so that what they lead to is asked together with all else.
+        # Prompts go last, so that those to which the other steps lead are put to the model together.
         elif searches := board.waiting(Search):
             found = services.search(list(searches.values()), [configs[index] for index in searches])
-            for index, passages in zip(searches, found, strict=True):
-                board.reply(index, passages)
+            board.reply_to_all(searches, found)
+        elif consults := board.waiting(Consult):
+            judged = services.consult(list(consults.values()), [configs[index] for index in consults])
+            board.reply_to_all(consults, judged)
         else:
             asks = board.waiting(Ask)
             outputs = services.model.batch(list(asks.values()), [configs[index] for index in asks])
-            for index, output in zip(asks, outputs, strict=True):
-                board.reply(index, output)
+            board.reply_to_all(asks, outputs)
     return cast("list[AdaptiveAnswer | Exception]", board.results)
 
 
@@ -146,13 +157,14 @@ async def arun_batch(
                 board.reply(index, await _aannounce(step, configs[index]))
         elif searches := board.waiting(Search):
             found = await services.asearch(list(searches.values()), [configs[index] for index in searches])
-            for index, passages in zip(searches, found, strict=True):
-                board.reply(index, passages)
+            board.reply_to_all(searches, found)
+        elif consults := board.waiting(Consult):
+            judged = await services.aconsult(list(consults.values()), [configs[index] for index in consults])
+            board.reply_to_all(consults, judged)
         else:
             asks = board.waiting(Ask)
             outputs = await services.model.abatch(list(asks.values()), [configs[index] for index in asks])
-            for index, output in zip(asks, outputs, strict=True):
-                board.reply(index, output)
+            board.reply_to_all(asks, outputs)
     return cast("list[AdaptiveAnswer | Exception]", board.results)
 
 
@@ -161,7 +173,7 @@ async def arun_batch(
 
 def _announce(step: Announce, config: RunnableConfig) -> Exception | None:
     try:
-        dispatch_custom_event(DECISION_EVENT, step.decision, config=config)
+        announce(step.decision, config)
     except Exception as error:
         return error
     return None
@@ -169,7 +181,7 @@ def _announce(step: Announce, config: RunnableConfig) -> Exception | None:
 
 async def _aannounce(step: Announce, config: RunnableConfig) -> Exception | None:
     try:
-        await adispatch_custom_event(DECISION_EVENT, step.decision, config=config)
+        await aannounce(step.decision, config)
     except Exception as error:
         return error
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -23,12 +23,12 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
     """A Runnable that is told once what to do, as a plan, and can be run in every way of LangChain's."""
 
     @abstractmethod
-    def _plan(self, value: AdaptiveInput) -> Plan:
-        """Plan one question; bad input raises only when the plan is started."""
+    def _plan(self, value: AdaptiveInput, config: RunnableConfig) -> Plan:
+        """Plan one question with the settings in its config; bad input raises only when the plan is started."""
 
     @abstractmethod
-    def _services(self, arguments: dict[str, Any]) -> Services:
-        """Gather what carries out the steps, with the arguments of this call."""
+    def _services(self, arguments: dict[str, Any], configs: Sequence[RunnableConfig]) -> Services:
+        """Gather what carries out the steps, with the arguments of this call and each question's config."""
 
     def invoke(self, input: AdaptiveInput, config: RunnableConfig | None = None, **kwargs: Any) -> AdaptiveAnswer:  # noqa: A002
         """Answer one question.
@@ -185,13 +185,13 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         self, value: AdaptiveInput, run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> AdaptiveAnswer:
         check_concurrency(config)
-        return _raised(run_batch([self._plan(value)], self._services(kwargs), [config])[0])
+        return _raised(run_batch([self._plan(value, config)], self._services(kwargs, [config]), [config])[0])
 
     async def _ainvoke(
         self, value: AdaptiveInput, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> AdaptiveAnswer:
         check_concurrency(config)
-        return _raised((await arun_batch([self._plan(value)], self._services(kwargs), [config]))[0])
+        return _raised((await arun_batch([self._plan(value, config)], self._services(kwargs, [config]), [config]))[0])
 
     def _batch(
         self,
@@ -201,7 +201,8 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         **kwargs: Any,
     ) -> list[AdaptiveAnswer | Exception]:
         check_concurrency(*config)
-        return run_batch([self._plan(value) for value in values], self._services(kwargs), config)
+        plans = [self._plan(value, own) for value, own in zip(values, config, strict=True)]
+        return run_batch(plans, self._services(kwargs, config), config)
 
     async def _abatch(
         self,
@@ -211,7 +212,8 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         **kwargs: Any,
     ) -> list[AdaptiveAnswer | Exception]:
         check_concurrency(*config)
-        return await arun_batch([self._plan(value) for value in values], self._services(kwargs), config)
+        plans = [self._plan(value, own) for value, own in zip(values, config, strict=True)]
+        return await arun_batch(plans, self._services(kwargs, config), config)
 
     def _transform(
         self,
@@ -222,7 +224,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
     ) -> Iterator[Any]:
         check_concurrency(config)
         for value in join_chunks(values):
-            yield from run_stream(self._plan(value), self._services(kwargs), config)
+            yield from run_stream(self._plan(value, config), self._services(kwargs, [config]), config)
 
     async def _atransform(
         self,
@@ -233,7 +235,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
     ) -> AsyncIterator[Any]:
         check_concurrency(config)
         async for value in ajoin_chunks(values):
-            async for chunk in arun_stream(self._plan(value), self._services(kwargs), config):
+            async for chunk in arun_stream(self._plan(value, config), self._services(kwargs, [config]), config):
                 yield chunk
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages.utils import MessageLikeRepresentation
 from langchain_core.prompt_values import PromptValue
 
 # Pydantic reads the schema of a TypedDict on Python < 3.12 only from typing_extensions.
@@ -22,14 +23,17 @@ _FORMS = (
     "a list of messages with one from the user, or a prompt value"
 )
 
+# A text, a message, or messages, each in any form in which LangChain takes a message; None stands for "not given".
+QuestionValue: TypeAlias = MessageLikeRepresentation | list[MessageLikeRepresentation] | None
+
 
 class QuestionMapping(TypedDict, total=False):
     """The mapping form of an input; other keys are carried over into the result."""
 
-    input: str
-    question: str
-    query: str
-    messages: list[AnyMessage]
+    input: QuestionValue
+    question: QuestionValue
+    query: QuestionValue
+    messages: QuestionValue
     popularity: float | None
 
 
@@ -65,13 +69,51 @@ def read_input(value: Any) -> Asked:
     """
     if not isinstance(value, Mapping):
         return Asked(_text_of(value))
-    key = next((key for key in QUESTION_KEYS if value.get(key) is not None), None)
+    key = _question_key(value)
     if key is None and "role" in value:
         return Asked(_text_of(value))
     if key is None:
         raise InvalidInputError(f"no question in the input {_shown(value)}", expected=_FORMS)
     carried = {name: item for name, item in value.items() if name not in RESULT_KEYS}
     return Asked(_text_of(value[key]), value.get("popularity"), carried)
+
+
+def read_history(value: Any) -> list[Any]:
+    """Find the conversation before the question.
+
+    Args:
+        value: What was passed to the chain.
+
+    Returns:
+        What stands under ``chat_history`` in a mapping, as it is; otherwise what the user and the assistant said
+        before the user's last message, as text. Empty for a first question, or where there is no question.
+
+    Raises:
+        InvalidInputError: If a list holds something else than messages.
+    """
+    if isinstance(value, Mapping):
+        if value.get("chat_history"):
+            return list(value["chat_history"])
+        key = _question_key(value)
+        value = None if key is None else value[key]
+    if isinstance(value, PromptValue):
+        messages = value.to_messages()
+    elif isinstance(value, list | tuple) and not all(isinstance(item, str) for item in value):
+        messages = _as_messages(value)
+    else:
+        return []
+    places = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    earlier = messages[: places[-1]] if places else []
+    # As bare text: a call of a tool without its result is refused by servers.
+    return [
+        HumanMessage(str(message.text)) if isinstance(message, HumanMessage) else AIMessage(str(message.text))
+        for message in earlier
+        if isinstance(message, HumanMessage | AIMessage) and message.text
+    ]
+
+
+def _question_key(value: Mapping[str, Any]) -> str | None:
+    return next((key for key in QUESTION_KEYS if value.get(key) is not None), None)
 
 
 def _text_of(value: Any) -> str:

@@ -8,6 +8,7 @@ step           what the driver does                           reply
 ``Ask``        calls the model                                the ``Opening`` of its output
 ``Rest``       takes what the model says from there on        nothing: it is the answer
 ``Search``     calls the retriever                            the passages
+``Consult``    asks the policy's decision model               the ``RetSignal`` of its answer
 ``Announce``   tells listeners what was decided               nothing
 ``Tell``       adds keys to the result                        nothing
 =============  =============================================  =====================================
@@ -60,6 +61,17 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Consult:
+    """Ask the policy's decision model whether a question needs retrieval.
+
+    Attributes:
+        question: The question.
+    """
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
 class Announce:
     """Tell listeners what was decided, before it is acted upon.
 
@@ -94,7 +106,7 @@ class Opening:
     signal: RetSignal
 
 
-Step: TypeAlias = Ask | Rest | Search | Announce | Tell
+Step: TypeAlias = Ask | Rest | Search | Consult | Announce | Tell
 Plan: TypeAlias = Generator[Step, Any, None]
 
 
@@ -141,6 +153,8 @@ def plan_question(value: Any, rules: Rules) -> Plan:
     signal, spelling = RetSignal(), cast("Spelling | None", None)
     if opening is not None:
         signal, spelling = yield from _ask(opening, asked, rules)
+    elif rules.policy.judge is not None:
+        signal = yield Consult(asked.question)
     decision = rules.policy.decide(
         Evidence(question=asked.question, popularity=asked.popularity, spelling=spelling, signal=signal)
     )

@@ -48,6 +48,24 @@ def check_prompts(spec: PromptSpec | None, prompts: PromptTemplates | None, poli
         spec.check(kind)
 
 
+def check_retriever(retriever: Any, policy: Policy) -> None:
+    """Refuse a policy that may retrieve without a retriever.
+
+    Args:
+        retriever: The retriever, or ``None``.
+        policy: The policy.
+
+    Raises:
+        InvalidInputError: If the policy may retrieve and there is no retriever.
+    """
+    if retriever is None and policy.may_retrieve:
+        raise InvalidInputError(
+            f"the policy {policy.name!r} may retrieve, but there is no retriever",
+            expected="a retriever",
+            hint='retriever=…, or policy="never_retrieve"',
+        )
+
+
 def read_stops(stop: Sequence[str] | None) -> list[str]:
     """Check the texts at which an answer ends.
 

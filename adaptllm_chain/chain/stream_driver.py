@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
+from adaptllm_chain.chain.announcing import aannounce, announce
 from adaptllm_chain.chain.listener import InfoListener
 from adaptllm_chain.chain.outputs import StreamedOutput, text_of
-from adaptllm_chain.chain.plan import Announce, Ask, Plan, Rest, Search, Tell
-from adaptllm_chain.chain.services import DECISION_EVENT, Services
+from adaptllm_chain.chain.plan import Announce, Consult, Plan, Rest, Search, Step, Tell
+from adaptllm_chain.chain.services import Services
 
 _END = object()
 
@@ -37,13 +37,15 @@ def run_stream(plan: Plan, services: Services, config: RunnableConfig) -> Iterat
             if isinstance(step, Tell):
                 yield AddableDict(step.keys)
             elif isinstance(step, Announce):
-                dispatch_custom_event(DECISION_EVENT, step.decision, config=config)
+                announce(step.decision, config)
             elif isinstance(step, Rest):
                 for piece in _answer(output, chunks):
                     yield AddableDict(answer=piece)
             elif isinstance(step, Search):
                 _end(chunks)
                 reply = _raised(services.search([step], [config])[0])
+            elif isinstance(step, Consult):
+                reply = _raised(services.consult([step], [config])[0])
             else:
                 _end(chunks)
                 output = _new_output(services, step.prompt)
@@ -81,13 +83,15 @@ async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) ->
             if isinstance(step, Tell):
                 yield AddableDict(step.keys)
             elif isinstance(step, Announce):
-                await adispatch_custom_event(DECISION_EVENT, step.decision, config=config)
+                await aannounce(step.decision, config)
             elif isinstance(step, Rest):
                 async for piece in _aanswer(output, chunks):
                     yield AddableDict(answer=piece)
             elif isinstance(step, Search):
                 await _aend(chunks)
                 reply = _raised((await services.asearch([step], [config]))[0])
+            elif isinstance(step, Consult):
+                reply = _raised((await services.aconsult([step], [config]))[0])
             else:
                 await _aend(chunks)
                 output = _new_output(services, step.prompt)
@@ -105,7 +109,7 @@ async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) ->
         plan.close()
 
 
-def _next_step(plan: Plan, reply: Any) -> Ask | Rest | Search | Announce | Tell | None:
+def _next_step(plan: Plan, reply: Any) -> Step | None:
     try:
         return plan.send(reply)
     except StopIteration:

@@ -215,11 +215,12 @@ def _reasons(result: AdaptiveAnswer) -> list[str]:
 
 def _probability(decision: Decision) -> str:
     signal: RetSignal = decision.signal
+    what = "P(retrieval is needed)" if signal.kind == "judged" else "P(RET)"
     if signal.probability is None:
-        return "P(RET) unknown"
-    sign = {"exact": "=", "first_piece": "~", "upper_bound": "<="}.get(signal.kind, "~")
+        return f"{what} unknown"
+    sign = {"exact": "=", "judged": "=", "first_piece": "~", "upper_bound": "<="}.get(signal.kind, "~")
     digits = ".3f" if signal.probability >= _SMALL else ".0e"
-    return f"P(RET) {sign} {signal.probability:{digits}}"
+    return f"{what} {sign} {signal.probability:{digits}}"
 
 
 def _passage(passage: Document) -> str:

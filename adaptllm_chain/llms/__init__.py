@@ -6,12 +6,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adaptllm_chain.llms.decision_pipeline import TransformersDecisionModel
     from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter, embedded_base
     from adaptllm_chain.llms.local import LocalLLM
 
-__all__ = ["EMBEDDED", "LocalLLM", "embedded_adapter", "embedded_base"]
+__all__ = ["EMBEDDED", "LocalLLM", "TransformersDecisionModel", "embedded_adapter", "embedded_base"]
 
-_HOMES = {"LocalLLM": "local", "EMBEDDED": "embedded", "embedded_adapter": "embedded", "embedded_base": "embedded"}
+_HOMES = {
+    "EMBEDDED": "embedded",
+    "LocalLLM": "local",
+    "TransformersDecisionModel": "decision_pipeline",
+    "embedded_adapter": "embedded",
+    "embedded_base": "embedded",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,9 @@
 """The request for retrieval: its spelling, its probability, the policies, their threshold, the gate for streams."""
 
 from adaptllm_chain.ret.calibration import BEST_ACCURACY, Calibration, Objective, choose_threshold
+from adaptllm_chain.ret.decision_model import DecisionModelPolicy
 from adaptllm_chain.ret.gate import AnswerFilter, Gate, clean_answer
+from adaptllm_chain.ret.judge import Judge
 from adaptllm_chain.ret.marker import REASONS, RET, Spelling, is_request, may_become_marker, read_spelling
 from adaptllm_chain.ret.policies import (
     Adaptive,
@@ -23,8 +25,10 @@ __all__ = [
     "AlwaysRetrieve",
     "AnswerFilter",
     "Calibration",
+    "DecisionModelPolicy",
     "Evidence",
     "Gate",
+    "Judge",
     "NeverRetrieve",
     "Objective",
     "Policy",

@@ -13,10 +13,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaptllm_chain.errors import InvalidInputError, MissingLogprobsError
 from adaptllm_chain.records import Decision, PromptKind, RetSignal
+from adaptllm_chain.ret.judge import Judge
 from adaptllm_chain.ret.marker import REASONS, Spelling, is_request
 from adaptllm_chain.ret.refusal import refusal
 
 PolicyName = Literal["never_retrieve", "always_retrieve", "adaptive", "popularity"]
+
+# Policies that a name alone does not make: what they need, and how they are made.
+_NEED_SETTINGS = {
+    "popularity": (
+        "a threshold",
+        "monthly page views from which the model answers from memory",
+        "policy=PopularityThreshold(threshold=1000)",
+    ),
+    "decision_model": ("a decision model", "one of LangChain's decision models", "policy=DecisionModelPolicy(model=…)"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +38,7 @@ class Evidence:
         question: The question as it was typed.
         popularity: How popular its subject is, if the input said so; as it stands there, unchecked.
         spelling: What the model's first output was; ``None`` if the policy asks for no output.
-        signal: What is known of the probability of the marker.
+        signal: What is known of the probability of the marker, or what the policy's judge said.
     """
 
     question: str
@@ -61,6 +72,11 @@ class Policy(BaseModel, ABC):
             super().__init__(**settings)
         except ValidationError as error:
             raise refusal(type(self), error) from error
+
+    @property
+    def judge(self) -> Judge | None:
+        """The decision model to ask before deciding; ``None`` to decide without one."""
+        return None
 
     @abstractmethod
     def decide(self, evidence: Evidence) -> Decision:
@@ -248,12 +264,9 @@ def as_policy(policy: Policy | str) -> Policy:
     simple = {kind.name: kind for kind in (NeverRetrieve, AlwaysRetrieve, Adaptive)}
     if isinstance(policy, str) and policy in simple:
         return simple[policy]()
-    if policy == PopularityThreshold.name:
-        raise InvalidInputError(
-            "the policy 'popularity' needs a threshold",
-            expected="monthly page views from which the model answers from memory",
-            hint="policy=PopularityThreshold(threshold=1000)",
-        )
+    if isinstance(policy, str) and policy in _NEED_SETTINGS:
+        needed, expected, hint = _NEED_SETTINGS[policy]
+        raise InvalidInputError(f"the policy {policy!r} needs {needed}", expected=expected, hint=hint)
     raise InvalidInputError(
         f"unknown policy {policy!r}", expected=f"a Policy, or one of {', '.join(get_args(PolicyName))}"
     )

@@ -11,7 +11,7 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import InvalidInputError, PromptMismatchError
 from adaptllm_chain.prompts import PromptSpec, PromptTemplates
-from adaptllm_chain.ret import Adaptive, NeverRetrieve, PopularityThreshold
+from adaptllm_chain.ret import Adaptive, PopularityThreshold
 from adaptllm_chain.testing import CountingRetriever, Reply, ScriptedLLM
 from tests.chain.scenes import PASSAGES, make, script
 
@@ -158,17 +158,6 @@ def test_configurable_children_show_and_work(ask: Any) -> None:
     )
     retriever = CountingRetriever(documents=PASSAGES).configurable_fields(tags=ConfigurableField(id="tags"))
     chain = AdaptiveRetrievalChain(llm=llm, retriever=retriever)
-    assert {spec.id for spec in chain.config_specs} == {"llm", "tags"}
+    assert {spec.id for spec in chain.config_specs} == {"llm", "tags", "policy", "threshold", "k"}
     assert ask(chain, "q")["answer"] == "From the passage."
     assert ask(chain, "q", config={"configurable": {"llm": "other"}})["answer"] == "Paris"
-
-
-def test_schemas() -> None:
-    chain = make(policy=NeverRetrieve())
-    schema = chain.get_output_jsonschema()
-    keys = {"input", "context", "answer", "retrieved", "ret_probability", "decision"}
-    assert set(schema["$defs"]["AdaptiveAnswer"]["properties"]) == keys
-    assert "question" in str(chain.get_input_jsonschema())
-    assert chain.get_name() == "AdaptiveRetrievalChain"
-    assert make(name="mine").get_name() == "mine"
-    assert chain.get_graph().nodes
