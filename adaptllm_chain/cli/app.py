@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from adaptllm_chain.cli import ask, calibrate, demo, doctor, evaluate, export, index, push, report, stats
+from adaptllm_chain.cli import ask, calibrate, demo, doctor, evaluate, export, index, push, report, serve, stats
 from adaptllm_chain.cli.console import note, tolerate_odd_characters
 from adaptllm_chain.cli.hints import in_options
 from adaptllm_chain.errors import AdaptLLMError
 
 # Each is a module with `add_parser(subparsers)` and `run(arguments) -> int`.
-COMMANDS = (ask, index, demo, evaluate, report, calibrate, stats, export, push, doctor)
+COMMANDS = (ask, serve, index, demo, evaluate, report, calibrate, stats, export, push, doctor)
 
 FAILED = 2
 # As the shell reports a program that was ended by SIGINT or SIGPIPE.

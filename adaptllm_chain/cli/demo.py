@@ -44,12 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from adaptllm_chain.cli import chain_loading, embedder_loading, model_loading
     from adaptllm_chain.cli.bundled import CORPUS, QUESTIONS, index_bundled
-    from adaptllm_chain.retrieval.embedded import EMBEDDED_NAME
+    from adaptllm_chain.minilm import MINILM_NAME
 
     asked = ask.defaults(**{**vars(arguments), "file": QUESTIONS})
     chain_loading.choose_policy(asked)
     model_loading.check_adapter(asked)
-    note(f"loading the embedder {EMBEDDED_NAME}")
+    note(f"loading the embedder {MINILM_NAME}")
     device = embedder_loading.embedder_device(arguments.device)
     embedder = embedder_loading.load_embedder(EMBEDDED, device=device)
     with tempfile.TemporaryDirectory(prefix="adaptllm-demo-") as scratch:

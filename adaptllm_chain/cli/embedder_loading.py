@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from adaptllm_chain.cli.console import stdout_kept_clean
 from adaptllm_chain.errors import IndexFolderError
 from adaptllm_chain.llms.embedded import EMBEDDED
-from adaptllm_chain.retrieval.embedded import EMBEDDED_NAME
+from adaptllm_chain.minilm import MINILM_NAME
 
 _CONTRIEVER = "contriever"
 # Only a model that was made for sentence-transformers has this file.
@@ -41,7 +41,7 @@ def load_embedder(name: str, *, device: EmbedderDevice = "auto", batch_size: int
     )
 
     with stdout_kept_clean():
-        if name in (EMBEDDED, EMBEDDED_NAME):
+        if name in (EMBEDDED, MINILM_NAME):
             return embedded_embeddings(device=device, batch_size=batch_size)
         model = CONTRIEVER if name == _CONTRIEVER else name
         folder = Path(model)

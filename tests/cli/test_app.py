@@ -25,6 +25,7 @@ COMMANDS = (
     ["calibrate"],
     ["export"],
     ["push"],
+    ["serve"],
 )
 
 

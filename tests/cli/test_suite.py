@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adaptllm_chain.cli import measuring, model_loading
+from adaptllm_chain.cli import model_loading
 from adaptllm_chain.evaluation import SUITES
 from adaptllm_chain.testing import ScriptedLLM
 from tests.cli.conftest import Run
@@ -88,7 +88,6 @@ def test_a_model_is_loaded_once_for_experiments_in_a_row(
     stand_in(monkeypatch.setattr)
     monkeypatch.setattr(model_loading, "load_llm", load)
     monkeypatch.setattr(model_loading, "check_adapter", lambda arguments: arguments.adapter)
-    monkeypatch.setattr(measuring, "check_adapter", lambda arguments: None)
     del files["popqa"]
     command = ["evaluate", "--suite", "paper", *named(files)]
     assert run(*command, "--out", tmp_path / "one").code == 0

@@ -1,0 +1,88 @@
+"""Counting the tokens that an answer took, as far as the model reports them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, Generation, LLMResult
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of all calls of the model for one question.
+
+    Attributes:
+        prompt_tokens: Those that it read.
+        completion_tokens: Those that it wrote.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
+
+    def as_openai(self) -> dict[str, int]:
+        """Write the counts as OpenAI does.
+
+        Returns:
+            The counts and their sum.
+        """
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+        }
+
+
+class UsageListener(BaseCallbackHandler):
+    """Hears, for one question, what each call of the model took."""
+
+    def __init__(self) -> None:
+        self._calls: list[Usage | None] = []
+
+    @property
+    def usage(self) -> Usage | None:
+        """The sum over all calls; ``None`` if one of them did not say, or there was none."""
+        known = [call for call in self._calls if call is not None]
+        return sum(known, Usage()) if known and len(known) == len(self._calls) else None
+
+    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
+        """Ignore the start; LangChain would otherwise write the messages out as text.
+
+        Args:
+            *args: Not used.
+            **kwargs: Not used.
+        """
+
+    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
+        """Take a finished call.
+
+        Args:
+            response: The model's result for one prompt.
+            **kwargs: Not used.
+        """
+        generation = response.generations[0][0] if response.generations and response.generations[0] else None
+        self._calls.append(_usage_of(generation) if isinstance(generation, Generation) else None)
+
+    def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        """Take a call that broke off, whose tokens nobody counted.
+
+        Args:
+            error: Why; also that a stream was left.
+            **kwargs: Not used.
+        """
+        self._calls.append(None)
+
+
+def _usage_of(generation: Generation) -> Usage | None:
+    counts: Mapping[str, Any] = generation.generation_info or {}
+    names = ("prompt_tokens", "completion_tokens")
+    if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
+        counts, names = generation.message.usage_metadata or {}, ("input_tokens", "output_tokens")
+    read, written = (counts.get(name) for name in names)
+    return Usage(read, written) if isinstance(read, int) and isinstance(written, int) else None
