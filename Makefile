@@ -48,6 +48,7 @@ format: $(VENV)/.setup-test ## format the code
 	$(BIN)/ruff check --fix .
 
 DATA ?= ../shared/data
+SEED ?= 2
 
 adapter: $(VENV)/.setup-test ## train the shipped adapter again (about an hour on two cores)
 	$(BIN)/python training/algorithm1.py --data $(DATA)/nq-open-oracle.jsonl.gz --data $(DATA)/NQ-open.dev.jsonl \
@@ -71,7 +72,7 @@ notebook: $(VENV)/.setup-test ## run the notebook again, in place
 	$(BIN)/jupyter execute --inplace notebooks/paper_tables.ipynb
 
 world: $(VENV)/.setup-test ## run the controlled experiment: half of a made-up world is taught, half only stands in passages
-	$(BIN)/python -m training.made_up_world --out runs/world --seed 2
+	$(BIN)/python -m training.made_up_world --out runs/world-$(SEED) --seed $(SEED)
 
 bench-sft: $(VENV)/.setup-test ## tokens a second of sft.py against the plain Trainer (needs $(DATA))
 	$(BIN)/python tests/benchmarks/sft_speed.py --data $(DATA)/nq_train_gold.json --steps 3 \
