@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.metrics import Citations, read_citations
+from adaptllm_chain.metrics.citations import without_marks
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,10 @@ from adaptllm_chain.metrics import Citations, read_citations
         ("The mill is old [0].", (), 1),
         ("The mill is old [9].", (), 1),
         ("The mill is old [0, 3, 9][5].", (3, 5), 2),
+        ("The mill is old [[1], [2]].", (1, 2), 0),
+        ("The mill is old [[1][9]].", (1,), 1),
+        (f"The mill is old [{'9' * 5000}].", (), 1),
+        ("Unclosed [1, 2 and 3] or [1.", (), 0),
         ("No mark [a], [1a], [], [1,], [-1], [1.5] or 1].", (), 0),
         ("", (), 0),
     ],
@@ -42,3 +47,25 @@ def test_without_passages_every_mark_points_nowhere() -> None:
     assert read_citations("[1] [2]", 0) == Citations(passages=(), rejected=2)
     with pytest.raises(InvalidInputError):
         read_citations("[1]", -1)
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("The mill [1] is old [1][2].", "The mill is old."),
+        ("The mill is old. [1, 2]", "The mill is old."),
+        ("[1] The mill is old [[1], [2]].", "The mill is old."),
+        ("The list [] holds [a] and [1", "The list [] holds [a] and [1"),
+    ],
+)
+def test_marks_are_taken_out(text: str, bare: str) -> None:
+    assert without_marks(text) == bare
+
+
+@given(st.text("a.[],1 \n", max_size=30))
+def test_nothing_is_left_to_read(text: str) -> None:
+    bare = without_marks(text)
+    if read_citations(text, 1) == read_citations("", 1):
+        assert bare == text.strip()
+    # Brackets that stood around a mark may make a new one: "[[1]1]".
+    assert len(bare) <= len(text)
