@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from adaptllm_chain.agree import AdaptiveGroundedChain, GroundedAnswerChain, GroundingLoop, PostHocAttribution
     from adaptllm_chain.chain import AdaptiveRetrievalChain, condense_question
     from adaptllm_chain.chain.ret_decision_model import RetDecisionModel
     from adaptllm_chain.llms import LocalLLM, TransformersDecisionModel
@@ -20,15 +21,19 @@ if TYPE_CHECKING:
 _HOMES = {
     "Adaptive": "ret",
     "AdaptiveAnswer": "records",
+    "AdaptiveGroundedChain": "agree",
     "AdaptiveRetrievalChain": "chain",
     "AlwaysRetrieve": "ret",
     "ContrieverEmbeddings": "retrieval",
     "Decision": "records",
     "DecisionModelPolicy": "ret",
     "FaissPassageStore": "retrieval",
+    "GroundedAnswerChain": "agree",
+    "GroundingLoop": "agree",
     "LocalLLM": "llms",
     "NeverRetrieve": "ret",
     "PopularityThreshold": "ret",
+    "PostHocAttribution": "agree",
     "PromptSpec": "prompts",
     "PromptTemplates": "prompts",
     "RetDecisionModel": "chain.ret_decision_model",
@@ -40,15 +45,19 @@ _HOMES = {
 __all__ = [
     "Adaptive",
     "AdaptiveAnswer",
+    "AdaptiveGroundedChain",
     "AdaptiveRetrievalChain",
     "AlwaysRetrieve",
     "ContrieverEmbeddings",
     "Decision",
     "DecisionModelPolicy",
     "FaissPassageStore",
+    "GroundedAnswerChain",
+    "GroundingLoop",
     "LocalLLM",
     "NeverRetrieve",
     "PopularityThreshold",
+    "PostHocAttribution",
     "PromptSpec",
     "PromptTemplates",
     "RetDecisionModel",

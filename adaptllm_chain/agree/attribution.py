@@ -9,19 +9,20 @@ from typing import Any
 from langchain_core.documents import Document
 from pydantic import Field
 
-from adaptllm_chain.agree.answers import told_last
-from adaptllm_chain.agree.grounded import Grounder, RunnableLike
+from adaptllm_chain.agree.answers import GroundedAnswer, told_last
+from adaptllm_chain.agree.grounded import Grounder
 from adaptllm_chain.agree.labelling import LINK_ABOVE, UNSUPPORTED_UP_TO, label_sentences
-from adaptllm_chain.agree.passages import PASSAGES, distinct, identity, premise_of
+from adaptllm_chain.agree.passages import PASSAGES, distinct, premise_of
 from adaptllm_chain.agree.prompts import GroundedPrompt
 from adaptllm_chain.agree.response import response_part, sentence_texts, with_marks
 from adaptllm_chain.agree.steps import Draft, Find, Weigh
-from adaptllm_chain.chain.plan import Step, Tell
+from adaptllm_chain.chain.plan import Read, Step, Tell, identity
+from adaptllm_chain.chain.settings import RunnableLike
 from adaptllm_chain.entailment.scorer import EntailmentScorer
 from adaptllm_chain.metrics.citations import CitedSentence
 
 
-class PostHocAttribution(Grounder):
+class PostHocAttribution(Grounder[GroundedAnswer]):
     """Answers from memory, then cites: the baseline POSTATTR (arXiv:2311.09533, after arXiv:2305.14627).
 
     Each sentence is searched for; it cites the passage that entails it most probably, if that is above ``link_above``.
@@ -83,10 +84,10 @@ class PostHocAttribution(Grounder):
         Yields:
             The steps.
         """
-        draft = Draft("closed_book", self.prompt.render(question), aloud=False)
-        yield draft
-        found = yield from attribute(question, sentence_texts(draft.text), k, self.link_above)
-        answer = with_marks(found.sentences) if found.sentences else response_part(draft.text)
+        yield Draft("closed_book", self.prompt.render(question))
+        said = yield Read()
+        found = yield from attribute(sentence_texts(said), k, self.link_above)
+        answer = with_marks(found.sentences) if found.sentences else response_part(said)
         yield Tell({"context": found.context, "answer": answer, **told_last(found.sentences, found.unsupported, 0)})
 
 
@@ -105,13 +106,10 @@ class Attribution:
     context: list[Document]
 
 
-def attribute(
-    question: str, sentences: Sequence[str], k: int, link_above: float = LINK_ABOVE
-) -> Generator[Step, Any, Attribution]:
+def attribute(sentences: Sequence[str], k: int, link_above: float = LINK_ABOVE) -> Generator[Step, Any, Attribution]:
     """Plan the search for passages that sentences can cite.
 
     Args:
-        question: The question that they answer.
         sentences: The sentences, without marks.
         k: Passages a sentence.
         link_above: What the score of the best passage must exceed.
@@ -121,14 +119,14 @@ def attribute(
     """
     if not sentences:
         return Attribution(sentences=[], unsupported=[], context=[])
-    found: list[list[Document]] = yield Find(question, tuple(sentences), k)
+    found: list[list[Document]] = yield Find(tuple(sentences), k)
     candidates = [distinct(passages)[:k] for passages in found]
     pairs = [
         (premise_of(passage), sentence)
         for sentence, passages in zip(sentences, candidates, strict=True)
         for passage in passages
     ]
-    scores = iter((yield Weigh(question, tuple(pairs))))
+    scores = iter((yield Weigh(tuple(pairs))))
     table = [[next(scores) for _ in passages] for passages in candidates]
     cited, unsupported = label_sentences(sentences, table, link_above=link_above)
     # So far a number is a place among the sentence's own passages.

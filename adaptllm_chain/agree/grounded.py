@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Literal
 
-from langchain_core.load.serializable import SerializedNotImplemented
-from langchain_core.messages import AnyMessage
-from langchain_core.messages.utils import MessageLikeRepresentation
-from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
-from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.utils import get_unique_config_specs
 from pydantic import ConfigDict, Field, ValidationError
 
 from adaptllm_chain.agree.answers import GroundedAnswer, told_first, told_last
-from adaptllm_chain.agree.citing_calls import CitingCalls
 from adaptllm_chain.agree.passages import PASSAGES, distinct
 from adaptllm_chain.agree.prompts import GroundedPrompt
-from adaptllm_chain.agree.response import parse_response
-from adaptllm_chain.agree.services import GroundingServices, takes_k
+from adaptllm_chain.agree.response import ResponseFilter, parse_response
+from adaptllm_chain.agree.services import grounding
 from adaptllm_chain.agree.steps import Draft, Find
 from adaptllm_chain.chain.call_settings import k_of_call
-from adaptllm_chain.chain.driven import DrivenRunnable
-from adaptllm_chain.chain.inputs import AdaptiveInput, QuestionMapping, read_input
-from adaptllm_chain.chain.passage_count import with_k_per_query
+from adaptllm_chain.chain.driven import A, DrivenRunnable
+from adaptllm_chain.chain.inputs import AdaptiveInput, read_input
+from adaptllm_chain.chain.model_calls import ModelCalls
 from adaptllm_chain.chain.plan import Plan, Rest, Tell
-from adaptllm_chain.chain.settings import read_stops
+from adaptllm_chain.chain.services import Services
+from adaptllm_chain.chain.settings import RunnableLike, as_runnable, read_stops
 from adaptllm_chain.entailment.scorer import EntailmentScorer
-from adaptllm_chain.errors import EmptyRetrievalError, InvalidInputError
+from adaptllm_chain.errors import EmptyRetrievalError
 from adaptllm_chain.ret import RET
 from adaptllm_chain.ret.refusal import refusal
 
-RunnableLike: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
 OnEmpty = Literal["abstain", "raise"]
+ABSTAIN_TEXT = "I don't know."
 
 
-class Grounder(DrivenRunnable):
-    """A chain that answers with citations; subclasses say how.
+class Grounder(DrivenRunnable[A], Generic[A]):
+    """A chain that answers with citations; subclasses say how, and the type of their results in brackets.
 
     Args:
         llm: A LangChain LLM or chat model, or any Runnable or function that makes text of a prompt.
@@ -50,7 +45,7 @@ class Grounder(DrivenRunnable):
         abstain_text: The answer when abstaining.
         stop: Texts at which an answer ends; passed on to the model, and enforced if it ignores them.
         name: The name of the chain's runs in traces.
-        **settings: What a subclass has beside these.
+        **settings: What a subclass has beside these; its constructor names them all.
 
     Attributes:
         llm: The model.
@@ -78,18 +73,18 @@ class Grounder(DrivenRunnable):
         *,
         llm: RunnableLike,
         retriever: RunnableLike,
-        prompt: GroundedPrompt | None = None,
-        k: int = PASSAGES,
+        prompt: GroundedPrompt | None,
+        k: int,
         on_empty: OnEmpty = "abstain",
-        abstain_text: str = "I don't know.",
-        stop: Sequence[str] | None = None,
-        name: str | None = None,
+        abstain_text: str = ABSTAIN_TEXT,
+        stop: Sequence[str] | None,
+        name: str | None,
         **settings: Any,
     ) -> None:
         try:
             super().__init__(
-                llm=_as_runnable("llm", llm),
-                retriever=_as_runnable("retriever", retriever),
+                llm=as_runnable("llm", llm),
+                retriever=as_runnable("retriever", retriever),
                 prompt=GroundedPrompt() if prompt is None else prompt,
                 k=k,
                 on_empty=on_empty,
@@ -119,11 +114,6 @@ class Grounder(DrivenRunnable):
         return None
 
     @property
-    def InputType(self) -> Any:  # noqa: N802
-        """The forms in which a question is accepted."""
-        return str | QuestionMapping | AnyMessage | list[MessageLikeRepresentation] | PromptValue
-
-    @property
     def OutputType(self) -> Any:  # noqa: N802
         """The keys of the result."""
         return GroundedAnswer
@@ -147,16 +137,6 @@ class Grounder(DrivenRunnable):
         """
         return k_of_call(config) or self.k
 
-    def to_json_not_implemented(self) -> SerializedNotImplemented:
-        """Describe the chain for ``dumps`` and traces.
-
-        Returns:
-            The class and the settings, without the models and the retriever: arguments bound to them may hold a key.
-        """
-        shown = {name: value for name, value in self if name not in ("llm", "retriever", "scorer")}
-        settings = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return {"lc": 1, "type": "not_implemented", "id": self.lc_id(), "repr": f"{type(self).__name__}({settings})"}
-
     def _plan(self, value: AdaptiveInput, config: RunnableConfig) -> Plan:
         return self._whole_plan(value, self.k_of(config))
 
@@ -165,17 +145,16 @@ class Grounder(DrivenRunnable):
         yield Tell(told_first(asked))
         yield from self.answering(asked.question, k)
 
-    def _services(self, arguments: dict[str, Any], configs: Sequence[RunnableConfig]) -> GroundingServices:
-        given = arguments.pop("stop", None)
-        stops = read_stops(self.stop if given is None else given)
-        return GroundingServices(
-            model=CitingCalls(self.llm, stops, arguments, marker=RET),
-            retriever=with_k_per_query(self.retriever),
-            takes_k=takes_k(self.retriever),
-            stops=stops,
+    def _services(self, arguments: Mapping[str, Any]) -> Services:
+        return Services(
+            models={Draft: ModelCalls(self.llm, self.stop, arguments)},
+            others=grounding(self.retriever, self.judge),
+            # No output goes on behind a request for retrieval, whatever model it is.
             marker=RET,
-            scorer=self.judge,
         )
+
+    def _shown(self) -> dict[str, str]:
+        return {name: repr(value) for name, value in self if name not in ("llm", "retriever", "scorer")}
 
     def _nothing_found(self, question: str) -> Plan:
         if self.on_empty == "raise":
@@ -187,7 +166,7 @@ class Grounder(DrivenRunnable):
         yield Tell({"context": [], "answer": self.abstain_text, **told_last([], [], 0)})
 
 
-class GroundedAnswerChain(Grounder):
+class GroundedAnswerChain(Grounder[GroundedAnswer]):
     """Answers questions from retrieved passages, with a citation for each sentence (AGREE, arXiv:2311.09533).
 
         chain = GroundedAnswerChain(llm=llm, retriever=retriever)
@@ -208,6 +187,30 @@ class GroundedAnswerChain(Grounder):
         name: The name of the chain's runs in traces.
     """
 
+    # Written out, or type checkers take pydantic's word that every field must be passed.
+    def __init__(
+        self,
+        *,
+        llm: RunnableLike,
+        retriever: RunnableLike,
+        prompt: GroundedPrompt | None = None,
+        k: int = PASSAGES,
+        on_empty: OnEmpty = "abstain",
+        abstain_text: str = ABSTAIN_TEXT,
+        stop: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            llm=llm,
+            retriever=retriever,
+            prompt=prompt,
+            k=k,
+            on_empty=on_empty,
+            abstain_text=abstain_text,
+            stop=stop,
+            name=name,
+        )
+
     def answering(self, question: str, k: int) -> Plan:
         """Plan the answer to one question: one search, one model call.
 
@@ -218,16 +221,15 @@ class GroundedAnswerChain(Grounder):
         Yields:
             The steps.
         """
-        found = yield Find(question, (question,), k)
+        found = yield Find((question,), k)
         passages = distinct(found[0])[:k]
         if not passages:
             yield from self._nothing_found(question)
             return
-        draft = Draft("context", self.prompt.render(question, passages))
         yield Tell({"context": passages})
-        yield draft
-        yield Rest()
-        response = parse_response(draft.text, len(passages))
+        yield Draft("grounded", self.prompt.render(question, passages))
+        said = yield Rest(ResponseFilter)
+        response = parse_response(said, len(passages))
         yield Tell(told_last(response.sentences, response.unsupported, response.rejected))
 
 
@@ -235,13 +237,3 @@ def _k_spec(k: int) -> ConfigurableFieldSpec:
     return ConfigurableFieldSpec(
         id="k", annotation=int | None, name="Passages", description="Passages a prompt, at most.", default=k
     )
-
-
-def _as_runnable(what: str, thing: Any) -> Runnable[Any, Any]:
-    try:
-        return cast("Runnable[Any, Any]", coerce_to_runnable(thing))
-    except TypeError as error:
-        raise InvalidInputError(
-            f"{what}={thing!r:.80} is a {type(thing).__name__}",
-            expected=f"a LangChain {'model' if what == 'llm' else 'retriever'}, another Runnable, or a function",
-        ) from error

@@ -9,17 +9,19 @@ from langchain_core.documents import Document
 from pydantic import Field
 
 from adaptllm_chain.agree.answers import GroundingStep, LoopedAnswer, Stopped, told_last
-from adaptllm_chain.agree.grounded import Grounder
-from adaptllm_chain.agree.passages import fresh
-from adaptllm_chain.agree.response import GroundedResponse, parse_response
-from adaptllm_chain.agree.steps import Draft, Find, Note
-from adaptllm_chain.chain.plan import Plan, Rest, Step, Tell
+from adaptllm_chain.agree.grounded import ABSTAIN_TEXT, Grounder, OnEmpty
+from adaptllm_chain.agree.passages import PASSAGES, fresh
+from adaptllm_chain.agree.prompts import GroundedPrompt
+from adaptllm_chain.agree.response import GroundedResponse, ResponseFilter, parse_response
+from adaptllm_chain.agree.steps import Draft, Find, Report
+from adaptllm_chain.chain.plan import Plan, Read, Rest, Step, Tell
+from adaptllm_chain.chain.settings import RunnableLike
 
 # Model calls a question: the first draft and three more. Ours; the paper's figure is not known to us.
 BUDGET = 4
 
 
-class GroundingLoop(Grounder):
+class GroundingLoop(Grounder[LoopedAnswer]):
     """Answers with citations, and searches on until every sentence has one (AGREE's test-time adaptation).
 
     After arXiv:2311.09533. The model answers from working passages. Each statement that it calls unsupported is
@@ -44,14 +46,39 @@ class GroundingLoop(Grounder):
         on_empty: What to do when the first search brings nothing: ``"abstain"`` or ``"raise"``.
         abstain_text: The answer when abstaining.
         stop: Texts at which an answer ends; passed on to the model, and enforced if it ignores them.
-        name: The name of the chain's runs in traces.
         budget: The most model calls for one question.
+        name: The name of the chain's runs in traces.
 
     Attributes:
         budget: The most model calls for one question.
     """
 
-    budget: int = Field(default=BUDGET, ge=1, examples=[BUDGET])
+    budget: int = Field(ge=1, examples=[BUDGET])
+
+    def __init__(
+        self,
+        *,
+        llm: RunnableLike,
+        retriever: RunnableLike,
+        prompt: GroundedPrompt | None = None,
+        k: int = PASSAGES,
+        on_empty: OnEmpty = "abstain",
+        abstain_text: str = ABSTAIN_TEXT,
+        stop: Sequence[str] | None = None,
+        budget: int = BUDGET,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            llm=llm,
+            retriever=retriever,
+            prompt=prompt,
+            k=k,
+            on_empty=on_empty,
+            abstain_text=abstain_text,
+            stop=stop,
+            name=name,
+            budget=budget,
+        )
 
     @property
     def OutputType(self) -> Any:  # noqa: N802
@@ -68,7 +95,7 @@ class GroundingLoop(Grounder):
         Yields:
             The steps.
         """
-        working = fresh((yield Find(question, (question,), k)))[:k]
+        working = fresh((yield Find((question,), k)))[:k]
         searches = 1
         if not working:
             yield from self._nothing_found(question)
@@ -100,7 +127,7 @@ class GroundingLoop(Grounder):
                 new=len(new),
             )
             steps.append(step)
-            yield Note(question, step)
+            yield Report(step)
             yield Tell({"step": step})
             if stopped is None:
                 working = _next_passages(working, response.cited, new, k)
@@ -112,13 +139,11 @@ class GroundingLoop(Grounder):
     def _draft(
         self, question: str, working: Sequence[Document], *, last: bool
     ) -> Generator[Step, Any, GroundedResponse]:
-        draft = Draft("context", self.prompt.render(question, working), aloud=last)
         if last:
             yield Tell({"context": list(working)})
-        yield draft
-        if last:
-            yield Rest()
-        return parse_response(draft.text, len(working))
+        yield Draft("grounded", self.prompt.render(question, working))
+        said = yield Rest(ResponseFilter) if last else Read()
+        return parse_response(said, len(working))
 
 
 def _search_on(
@@ -127,11 +152,11 @@ def _search_on(
     """Search for what is unsupported, else for the question; what was searched for, and what is new."""
     queries = list(unsupported)
     if queries:
-        new = fresh((yield Find(question, tuple(queries), k)), shown)
+        new = fresh((yield Find(tuple(queries), k)), shown)
         if new:
             return queries, new
     # The next results for the question are those behind what was shown already.
-    found = yield Find(question, (question,), k + len(shown))
+    found = yield Find((question,), k + len(shown))
     return [*queries, question], fresh(found, shown)
 
 

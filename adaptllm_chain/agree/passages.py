@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 
 from langchain_core.documents import Document
 
+from adaptllm_chain.chain.plan import identity
 from adaptllm_chain.metrics.citations import without_marks
 from adaptllm_chain.prompts.templates import join_passages
 
@@ -67,15 +68,3 @@ def distinct(passages: Iterable[Document]) -> list[Document]:
     for passage in passages:
         first.setdefault(identity(passage), passage)
     return list(first.values())
-
-
-def identity(passage: Document) -> tuple[str, str]:
-    """Say what makes a passage the same as another.
-
-    Args:
-        passage: The passage.
-
-    Returns:
-        Its title and its text, as in the chain's further searches.
-    """
-    return str(passage.metadata.get("title") or ""), passage.page_content

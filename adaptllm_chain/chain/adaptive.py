@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from langchain_core.load.serializable import SerializedNotImplemented
-from langchain_core.messages import BaseMessage
-from langchain_core.messages.utils import MessageLikeRepresentation
-from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig, ensure_config
-from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.tools import BaseTool
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adaptllm_chain.chain.call_settings import call_specs, k_of_call, policy_of_call, the_judge
+from adaptllm_chain.chain.announcing import Announcing
+from adaptllm_chain.chain.call_settings import call_specs, k_of_call, policy_of_call
+from adaptllm_chain.chain.consulting import Consulting
 from adaptllm_chain.chain.driven import DrivenRunnable
 from adaptllm_chain.chain.graph import policy_graph
-from adaptllm_chain.chain.inputs import AdaptiveInput, QuestionMapping
+from adaptllm_chain.chain.inputs import AdaptiveInput
 from adaptllm_chain.chain.model_calls import ModelCalls
-from adaptllm_chain.chain.passage_count import check_k, with_k_per_query
-from adaptllm_chain.chain.plan import OnEmpty, Plan, Rules, plan_question
+from adaptllm_chain.chain.passage_count import check_k
+from adaptllm_chain.chain.plan import Announce, Ask, Consult, Errand, OnEmpty, Plan, Rules, Search, plan_question
 from adaptllm_chain.chain.retrieval_qa import retrieval_qa
+from adaptllm_chain.chain.searching import searching
+from adaptllm_chain.chain.service import Service
 from adaptllm_chain.chain.services import Services
-from adaptllm_chain.chain.settings import check_prompts, check_retriever, choose_policy, read_stops
+from adaptllm_chain.chain.settings import (
+    RunnableLike,
+    as_runnable,
+    check_prompts,
+    check_retriever,
+    choose_policy,
+    read_stops,
+)
 from adaptllm_chain.chain.tool import answering_tool
 from adaptllm_chain.chain.wrappers import prompt_spec_of
-from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.prompts import PromptTemplates
 from adaptllm_chain.records import AdaptiveAnswer
 from adaptllm_chain.ret import Policy
 from adaptllm_chain.ret.refusal import refusal
 
-RunnableLike: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
 
-
-class AdaptiveRetrievalChain(DrivenRunnable):
+class AdaptiveRetrievalChain(DrivenRunnable[AdaptiveAnswer]):
     """Answers questions, and retrieves only for those that need it.
 
     With the default policy the model is asked to answer or to say ``<RET>``; on ``<RET>`` alone the
@@ -110,7 +112,7 @@ class AdaptiveRetrievalChain(DrivenRunnable):
         stop: Sequence[str] | None = None,
         name: str | None = None,
     ) -> None:
-        model = _as_runnable("llm", llm)
+        model = as_runnable("llm", llm)
         spec = prompt_spec_of(model)
         chosen = choose_policy(policy, spec)
         check_prompts(spec, prompts, chosen)
@@ -118,7 +120,7 @@ class AdaptiveRetrievalChain(DrivenRunnable):
         try:
             super().__init__(
                 llm=model,
-                retriever=None if retriever is None else _as_runnable("retriever", retriever),
+                retriever=None if retriever is None else as_runnable("retriever", retriever),
                 policy=chosen,
                 prompts=prompts,
                 max_rounds=max_rounds,
@@ -135,12 +137,6 @@ class AdaptiveRetrievalChain(DrivenRunnable):
         """The prompt texts in use."""
         spec = prompt_spec_of(self.llm)
         return self.prompts or (spec.templates if spec else PromptTemplates())
-
-    @property
-    def InputType(self) -> Any:  # noqa: N802
-        """The forms in which a question is accepted; a prompt value is not in the JSON schema, having no JSON."""
-        in_python_alone = SkipJsonSchema[InstanceOf[PromptValue]]
-        return str | QuestionMapping | BaseMessage | list[MessageLikeRepresentation] | in_python_alone
 
     @property
     def OutputType(self) -> Any:  # noqa: N802
@@ -214,16 +210,26 @@ class AdaptiveRetrievalChain(DrivenRunnable):
         """
         return retrieval_qa(self, return_source_documents=return_source_documents)
 
-    def to_json_not_implemented(self) -> SerializedNotImplemented:
-        """Describe the chain for ``dumps`` and traces.
+    def rules_of(self, config: RunnableConfig) -> Rules:
+        """Gather what the plan for one question follows.
 
-        It can be written, not loaded: its retriever and, mostly, its model are of kinds that LangChain does not load.
+        Args:
+            config: LangChain's config for it, which may name a policy and a threshold.
 
         Returns:
-            The class and a few settings, but neither model nor retriever: arguments bound to them may hold a key.
+            The rules.
+
+        Raises:
+            InvalidInputError: If the config names what there is not, or what the model or the retriever cannot do.
         """
-        shown = f"policy={self.policy.name!r}, max_rounds={self.max_rounds}, on_empty={self.on_empty!r}"
-        return {"lc": 1, "type": "not_implemented", "id": self.lc_id(), "repr": f"{type(self).__name__}({shown})"}
+        return Rules(
+            policy=self._policy_of(config),
+            templates=self.templates,
+            max_rounds=self.max_rounds,
+            on_empty=self.on_empty,
+            abstain_text=self.abstain_text,
+            spec=prompt_spec_of(self.llm),
+        )
 
     def _childrens_specs(self) -> list[ConfigurableFieldSpec]:
         judged = [self.policy.judge.model] if self.policy.judge else []
@@ -233,28 +239,18 @@ class AdaptiveRetrievalChain(DrivenRunnable):
     def _plan(self, value: AdaptiveInput, config: RunnableConfig) -> Plan:
         if self.retriever is not None:
             check_k(self.retriever, k_of_call(config))
-        return plan_question(value, self._rules(self._policy_of(config)))
+        return plan_question(value, self.rules_of(config))
 
-    def _services(self, arguments: dict[str, Any], configs: Sequence[RunnableConfig]) -> Services:
-        given = arguments.pop("stop", None)
-        stops = read_stops(self.stop if given is None else given)
-        return Services(
-            model=ModelCalls(self.llm, stops, arguments),
-            retriever=None if self.retriever is None else with_k_per_query(self.retriever),
-            judge=the_judge(map(self._policy_of, configs)),
-            stops=stops,
-            marker=self._rules(self.policy).marker,
-        )
+    def _services(self, arguments: Mapping[str, Any]) -> Services:
+        others: dict[type[Errand], Service[Any]] = {Announce: Announcing()}
+        if self.retriever is not None:
+            others[Search] = searching(self.retriever)
+        others[Consult] = Consulting()
+        models = {Ask: ModelCalls(self.llm, self.stop, arguments)}
+        return Services(models=models, others=others, marker=self.rules_of({}).marker)
 
-    def _rules(self, policy: Policy) -> Rules:
-        return Rules(
-            policy=policy,
-            templates=self.templates,
-            max_rounds=self.max_rounds,
-            on_empty=self.on_empty,
-            abstain_text=self.abstain_text,
-            spec=prompt_spec_of(self.llm),
-        )
+    def _shown(self) -> dict[str, str]:
+        return {"policy": f"{self.policy.name!r}", "max_rounds": f"{self.max_rounds}", "on_empty": f"{self.on_empty!r}"}
 
     def _policy_of(self, config: RunnableConfig) -> Policy:
         policy = policy_of_call(config, self.policy)
@@ -262,13 +258,3 @@ class AdaptiveRetrievalChain(DrivenRunnable):
             check_prompts(prompt_spec_of(self.llm), self.prompts, policy)
             check_retriever(self.retriever, policy)
         return policy
-
-
-def _as_runnable(what: str, thing: Any) -> Runnable[Any, Any]:
-    try:
-        return cast("Runnable[Any, Any]", coerce_to_runnable(thing))
-    except TypeError as error:
-        raise InvalidInputError(
-            f"{what}={thing!r:.80} is a {type(thing).__name__}",
-            expected=f"a LangChain {'model' if what == 'llm' else 'retriever'}, another Runnable, or a function",
-        ) from error

@@ -2,44 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from langchain_core.callbacks.manager import adispatch_custom_event, dispatch_custom_event
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from adaptllm_chain.chain.isolation import call_config
-from adaptllm_chain.records import Decision
+from adaptllm_chain.chain.plan import Announce
+from adaptllm_chain.chain.service import Service
 
 # The name of the custom event that listeners get for each decision, and of its run in traces.
 DECISION_EVENT = "decision"
 
 
-async def _aasdict(decision: Decision) -> dict[str, Any]:
-    return asdict(decision)
+async def _aasdict(what: Any) -> dict[str, Any]:
+    return asdict(what)
 
 
 # LangChain's tracers write down runs, and no custom events.
-_RECORD: Runnable[Decision, dict[str, Any]] = RunnableLambda(asdict, _aasdict, name=DECISION_EVENT)
+_RECORD: Runnable[Any, dict[str, Any]] = RunnableLambda(asdict, _aasdict)
 
 
-def announce(decision: Decision, config: RunnableConfig) -> None:
-    """Tell listeners and tracers what was decided.
+@dataclass(frozen=True, slots=True)
+class Announcing(Service[Announce]):
+    """Tells listeners and tracers.
 
-    Args:
-        decision: The decision.
-        config: The config for the children of the question's run.
+    A callback handler with ``raise_error=True`` fails the question that it was told of, and no other.
+
+    Attributes:
+        event: The name of the custom event, and of its run in traces.
+        tag: The run's tag.
     """
-    dispatch_custom_event(DECISION_EVENT, decision, config=config)
-    _RECORD.invoke(decision, call_config(config, "adaptllm:decide"))
 
+    event: str = DECISION_EVENT
+    tag: str = "adaptllm:decide"
 
-async def aannounce(decision: Decision, config: RunnableConfig) -> None:
-    """Tell listeners and tracers what was decided.
+    def batch(self, errands: Sequence[Announce], configs: Sequence[RunnableConfig]) -> list[Exception | None]:
+        """Tell of several questions, one after the other.
 
-    Args:
-        decision: The decision.
-        config: The config for the children of the question's run.
-    """
-    await adispatch_custom_event(DECISION_EVENT, decision, config=config)
-    await _RECORD.ainvoke(decision, call_config(config, "adaptllm:decide"))
+        Args:
+            errands: What is told.
+            configs: The config for the children of each question's run.
+
+        Returns:
+            Nothing for each; an exception stands for the question whose listener failed.
+        """
+        outcomes: list[Exception | None] = []
+        for errand, config in zip(errands, configs, strict=True):
+            try:
+                dispatch_custom_event(self.event, errand.what, config=config)
+                _RECORD.invoke(errand.what, self._recorded(config))
+                outcomes.append(None)
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+    async def abatch(self, errands: Sequence[Announce], configs: Sequence[RunnableConfig]) -> list[Exception | None]:
+        """Tell of several questions, one after the other.
+
+        Args:
+            errands: What is told.
+            configs: The config for the children of each question's run.
+
+        Returns:
+            Nothing for each; an exception stands for the question whose listener failed.
+        """
+        outcomes: list[Exception | None] = []
+        for errand, config in zip(errands, configs, strict=True):
+            try:
+                await adispatch_custom_event(self.event, errand.what, config=config)
+                await _RECORD.ainvoke(errand.what, self._recorded(config))
+                outcomes.append(None)
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _recorded(self, config: RunnableConfig) -> RunnableConfig:
+        return {**call_config(config, self.tag), "run_name": self.event}

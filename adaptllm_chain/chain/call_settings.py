@@ -6,13 +6,13 @@ whose questions have settings of their own is still asked and searched for as on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from langchain_core.runnables import ConfigurableFieldSpec, RunnableConfig
 
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.ret import Judge, Policy, as_policy
+from adaptllm_chain.ret import Policy, as_policy
 from adaptllm_chain.ret.policies import PolicyName
 
 
@@ -98,28 +98,6 @@ def k_of_call(config: RunnableConfig) -> int | None:
             hint='config={"configurable": {"k": 3}}',
         )
     return k
-
-
-def the_judge(policies: Iterable[Policy]) -> Judge | None:
-    """Find the decision model that the questions of a call are put to.
-
-    Args:
-        policies: The policy of each question.
-
-    Returns:
-        The judge; ``None`` if no policy asks one.
-
-    Raises:
-        InvalidInputError: If they ask different ones: a batch is put to one decision model as one.
-    """
-    judges = [policy.judge for policy in policies if policy.judge is not None]
-    if any(judge != judges[0] for judge in judges):
-        raise InvalidInputError(
-            "the questions of one batch name different decision models",
-            expected="one decision model for all questions whose policy asks one",
-            hint="a batch for each of them",
-        )
-    return judges[0] if judges else None
 
 
 def _given(config: RunnableConfig) -> Mapping[str, Any]:

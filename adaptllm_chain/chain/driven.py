@@ -3,34 +3,67 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, Generic, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.load.serializable import SerializedNotImplemented
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import MessageLikeRepresentation
+from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
+from pydantic import InstanceOf
+from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import TypeVar
 
 from adaptllm_chain.chain.batch_driver import arun_batch, run_batch
 from adaptllm_chain.chain.chunks import ajoin_chunks, join_chunks
-from adaptllm_chain.chain.inputs import AdaptiveInput
+from adaptllm_chain.chain.inputs import AdaptiveInput, QuestionMapping
 from adaptllm_chain.chain.plan import Plan
 from adaptllm_chain.chain.services import Services
 from adaptllm_chain.chain.settings import check_concurrency
 from adaptllm_chain.chain.stream_driver import arun_stream, run_stream
-from adaptllm_chain.records import AdaptiveAnswer
+
+# With a default: a field of a chain may then hold chains with any answers.
+A = TypeVar("A", default=Any)
 
 
-class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
-    """A Runnable that is told once what to do, as a plan, and can be run in every way of LangChain's."""
+class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
+    """A Runnable that is told once what to do, as a plan, and can be run in every way of LangChain's.
+
+    The type in brackets is that of its results: ``class MyChain(DrivenRunnable[MyAnswer])``.
+    """
 
     @abstractmethod
     def _plan(self, value: AdaptiveInput, config: RunnableConfig) -> Plan:
         """Plan one question with the settings in its config; bad input raises only when the plan is started."""
 
     @abstractmethod
-    def _services(self, arguments: dict[str, Any], configs: Sequence[RunnableConfig]) -> Services:
-        """Gather what carries out the steps, with the arguments of this call and each question's config."""
+    def _services(self, arguments: Mapping[str, Any]) -> Services:
+        """Gather what carries out the errands, with the arguments of this call."""
 
-    def invoke(self, input: AdaptiveInput, config: RunnableConfig | None = None, **kwargs: Any) -> AdaptiveAnswer:  # noqa: A002
+    @abstractmethod
+    def _shown(self) -> Mapping[str, str]:
+        """The settings that dumps and traces show, as text."""
+
+    @property
+    def InputType(self) -> Any:  # noqa: N802
+        """The forms in which a question is accepted; a prompt value is not in the JSON schema, having no JSON."""
+        in_python_alone = SkipJsonSchema[InstanceOf[PromptValue]]
+        return str | QuestionMapping | BaseMessage | list[MessageLikeRepresentation] | in_python_alone
+
+    def to_json_not_implemented(self) -> SerializedNotImplemented:
+        """Describe the chain for ``dumps`` and traces.
+
+        It can be written, not loaded: its retriever and, mostly, its model are of kinds that LangChain does not load.
+
+        Returns:
+            The class and some settings, but neither models nor retriever: arguments bound to them may hold a key.
+        """
+        shown = ", ".join(f"{name}={text}" for name, text in self._shown().items())
+        return {"lc": 1, "type": "not_implemented", "id": self.lc_id(), "repr": f"{type(self).__name__}({shown})"}
+
+    def invoke(self, input: AdaptiveInput, config: RunnableConfig | None = None, **kwargs: Any) -> A:  # noqa: A002
         """Answer one question.
 
         Args:
@@ -39,7 +72,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
             **kwargs: ``stop``, instead of the chain's; others go to the model.
 
         Returns:
-            The answer, its context and the decision.
+            The result.
         """
         return self._call_with_config(self._invoke, input, config, **kwargs)
 
@@ -48,7 +81,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         input: AdaptiveInput,  # noqa: A002
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AdaptiveAnswer:
+    ) -> A:
         """Answer one question.
 
         Args:
@@ -57,7 +90,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
             **kwargs: ``stop``, instead of the chain's; others go to the model.
 
         Returns:
-            The answer, its context and the decision.
+            The result.
         """
         return await self._acall_with_config(self._ainvoke, input, config, **kwargs)
 
@@ -68,8 +101,8 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         *,
         return_exceptions: bool = False,
         **kwargs: Any,
-    ) -> list[AdaptiveAnswer]:
-        """Answer many questions in two waves of model calls with one search between them.
+    ) -> list[A]:
+        """Answer many questions together: what several of them wait for is one call.
 
         Args:
             inputs: The questions.
@@ -89,8 +122,8 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         *,
         return_exceptions: bool = False,
         **kwargs: Any,
-    ) -> list[AdaptiveAnswer]:
-        """Answer many questions in two waves of model calls with one search between them.
+    ) -> list[A]:
+        """Answer many questions together: what several of them wait for is one call.
 
         Args:
             inputs: The questions.
@@ -110,7 +143,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         input: AdaptiveInput,  # noqa: A002
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> Iterator[AdaptiveAnswer]:
+    ) -> Iterator[A]:
         """Answer one question piece by piece.
 
         Args:
@@ -119,7 +152,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
             **kwargs: ``stop``, instead of the chain's; others go to the model.
 
         Yields:
-            Parts of the result that can be added: first the input, then what is decided, then the answer.
+            Parts of the result that can be added, each as soon as it is known.
         """
         yield from self.transform(iter([input]), config, **kwargs)
 
@@ -128,7 +161,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         input: AdaptiveInput,  # noqa: A002
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AsyncIterator[AdaptiveAnswer]:
+    ) -> AsyncIterator[A]:
         """Answer one question piece by piece.
 
         Args:
@@ -137,7 +170,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
             **kwargs: ``stop``, instead of the chain's; others go to the model.
 
         Yields:
-            Parts of the result that can be added: first the input, then what is decided, then the answer.
+            Parts of the result that can be added, each as soon as it is known.
         """
         async for chunk in self.atransform(_once(input), config, **kwargs):
             yield chunk
@@ -147,7 +180,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         input: Iterator[AdaptiveInput],  # noqa: A002
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> Iterator[AdaptiveAnswer]:
+    ) -> Iterator[A]:
         """Answer one question that itself comes as a stream.
 
         Args:
@@ -165,7 +198,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         input: AsyncIterator[AdaptiveInput],  # noqa: A002
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AsyncIterator[AdaptiveAnswer]:
+    ) -> AsyncIterator[A]:
         """Answer one question that itself comes as a stream.
 
         Args:
@@ -183,15 +216,17 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
 
     def _invoke(
         self, value: AdaptiveInput, run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
-    ) -> AdaptiveAnswer:
+    ) -> A:
         check_concurrency(config)
-        return _raised(run_batch([self._plan(value, config)], self._services(kwargs, [config]), [config])[0])
+        (result,) = run_batch([self._plan(value, config)], self._services(kwargs), [config])
+        return cast("A", _raised(result))
 
     async def _ainvoke(
         self, value: AdaptiveInput, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
-    ) -> AdaptiveAnswer:
+    ) -> A:
         check_concurrency(config)
-        return _raised((await arun_batch([self._plan(value, config)], self._services(kwargs, [config]), [config]))[0])
+        (result,) = await arun_batch([self._plan(value, config)], self._services(kwargs), [config])
+        return cast("A", _raised(result))
 
     def _batch(
         self,
@@ -199,10 +234,10 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         run_manager: list[CallbackManagerForChainRun],
         config: list[RunnableConfig],
         **kwargs: Any,
-    ) -> list[AdaptiveAnswer | Exception]:
+    ) -> list[A | Exception]:
         check_concurrency(*config)
         plans = [self._plan(value, own) for value, own in zip(values, config, strict=True)]
-        return run_batch(plans, self._services(kwargs, config), config)
+        return cast("list[A | Exception]", run_batch(plans, self._services(kwargs), config))
 
     async def _abatch(
         self,
@@ -210,10 +245,10 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
         run_manager: list[AsyncCallbackManagerForChainRun],
         config: list[RunnableConfig],
         **kwargs: Any,
-    ) -> list[AdaptiveAnswer | Exception]:
+    ) -> list[A | Exception]:
         check_concurrency(*config)
         plans = [self._plan(value, own) for value, own in zip(values, config, strict=True)]
-        return await arun_batch(plans, self._services(kwargs, config), config)
+        return cast("list[A | Exception]", await arun_batch(plans, self._services(kwargs), config))
 
     def _transform(
         self,
@@ -224,7 +259,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
     ) -> Iterator[Any]:
         check_concurrency(config)
         for value in join_chunks(values):
-            yield from run_stream(self._plan(value, config), self._services(kwargs, [config]), config)
+            yield from run_stream(self._plan(value, config), self._services(kwargs), config)
 
     async def _atransform(
         self,
@@ -235,7 +270,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, AdaptiveAnswer]):
     ) -> AsyncIterator[Any]:
         check_concurrency(config)
         async for value in ajoin_chunks(values):
-            async for chunk in arun_stream(self._plan(value, config), self._services(kwargs, [config]), config):
+            async for chunk in arun_stream(self._plan(value, config), self._services(kwargs), config):
                 yield chunk
 
 
@@ -243,7 +278,7 @@ async def _once(value: AdaptiveInput) -> AsyncIterator[AdaptiveInput]:
     yield value
 
 
-def _raised(result: AdaptiveAnswer | Exception) -> AdaptiveAnswer:
+def _raised(result: dict[str, Any] | Exception) -> dict[str, Any]:
     if isinstance(result, Exception):
         raise result
     return result

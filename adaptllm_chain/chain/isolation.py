@@ -9,10 +9,10 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
+Item = TypeVar("Item")
 T = TypeVar("T")
-BatchCall: TypeAlias = Callable[[list[str], list[RunnableConfig]], Sequence[T | Exception]]
-AsyncBatchCall: TypeAlias = Callable[[list[str], list[RunnableConfig]], Awaitable[Sequence[T | Exception]]]
-
+BatchCall: TypeAlias = Callable[[list[Item], list[RunnableConfig]], Sequence[T | Exception]]
+AsyncBatchCall: TypeAlias = Callable[[list[Item], list[RunnableConfig]], Awaitable[Sequence[T | Exception]]]
 
 # So many items must fail alone and alike before they are held not to be to blame. With fewer, a batch in
 # which many prompts are bad would be taken for an outage, and the good ones would go unanswered.
@@ -20,7 +20,7 @@ _EVIDENCE = 8
 
 
 def isolated(
-    call: BatchCall[T], items: list[str], configs: list[RunnableConfig], down: Exception | None = None
+    call: BatchCall[Item, T], items: list[Item], configs: list[RunnableConfig], down: Exception | None = None
 ) -> list[T | Exception]:
     """Make one call for all items; if it fails as a whole, one for each half, and so on.
 
@@ -52,7 +52,7 @@ def isolated(
 
 
 async def aisolated(
-    call: AsyncBatchCall[T], items: list[str], configs: list[RunnableConfig], down: Exception | None = None
+    call: AsyncBatchCall[Item, T], items: list[Item], configs: list[RunnableConfig], down: Exception | None = None
 ) -> list[T | Exception]:
     """Do what ``isolated`` does, with an async call.
 

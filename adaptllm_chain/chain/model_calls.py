@@ -16,24 +16,33 @@ from adaptllm_chain.chain.isolation import aisolated, call_config, isolated, out
 from adaptllm_chain.chain.listener import InfoListener, info_of
 from adaptllm_chain.chain.outputs import ModelOutput, text_of, without_echo
 from adaptllm_chain.chain.plan import Ask
+from adaptllm_chain.chain.service import Service
+from adaptllm_chain.chain.settings import read_stops
 from adaptllm_chain.chain.wrappers import takes_stop
 from adaptllm_chain.errors import InvalidInputError
 
 
-class ModelCalls:
+class ModelCalls(Service[Ask]):
     """A language model with the arguments of one call of the chain.
 
     Args:
         llm: A LangChain LLM, a chat model, or any Runnable that makes text or a message of a text.
-        stops: Texts at which an output ends; given to language models, unknown to other Runnables.
-        arguments: Further arguments for the model.
+        stop: Texts at which an output ends; given to language models, unknown to other Runnables.
+        arguments: Further arguments for the model; a ``stop`` among them takes the place of the one before.
+
+    Attributes:
+        stops: Texts at which an output ends.
     """
 
-    def __init__(self, llm: Runnable[Any, Any], stops: Sequence[str], arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, llm: Runnable[Any, Any], stop: Sequence[str] | None = None, arguments: Mapping[str, Any] | None = None
+    ) -> None:
         self._llm = llm
-        self._arguments = dict(arguments)
-        if stops and takes_stop(llm):
-            self._arguments["stop"] = list(stops)
+        self._arguments = dict(arguments or {})
+        given = self._arguments.pop("stop", None)
+        self.stops = read_stops(stop if given is None else given)
+        if self.stops and takes_stop(llm):
+            self._arguments["stop"] = list(self.stops)
         self._bindings: list[RunnableBinding[Any, Any]] = []
         while type(llm) is RunnableBinding:
             self._bindings.append(llm)
@@ -41,11 +50,11 @@ class ModelCalls:
         # Through generate_prompt an LLM takes all prompts at once and says what it knows beside the text.
         self._bare = llm if isinstance(llm, BaseLLM) else None
 
-    def batch(self, asks: Sequence[Ask], configs: Sequence[RunnableConfig]) -> list[ModelOutput | Exception]:
+    def batch(self, errands: Sequence[Ask], configs: Sequence[RunnableConfig]) -> list[ModelOutput | Exception]:
         """Put prompts to the model together.
 
         Args:
-            asks: The prompts.
+            errands: The prompts.
             configs: The config for the children of each one's run.
 
         Returns:
@@ -53,7 +62,7 @@ class ModelCalls:
         """
         outputs: list[ModelOutput | Exception] = []
         down: Exception | None = None
-        for prompts, own in self._portions(asks, configs):
+        for prompts, own in self._portions(errands, configs):
             if self._bare is None:
                 some = isolated(self._batch, prompts, own, down)
             else:
@@ -62,11 +71,11 @@ class ModelCalls:
             down = outage(outputs)
         return outputs
 
-    async def abatch(self, asks: Sequence[Ask], configs: Sequence[RunnableConfig]) -> list[ModelOutput | Exception]:
+    async def abatch(self, errands: Sequence[Ask], configs: Sequence[RunnableConfig]) -> list[ModelOutput | Exception]:
         """Put prompts to the model together.
 
         Args:
-            asks: The prompts.
+            errands: The prompts.
             configs: The config for the children of each one's run.
 
         Returns:
@@ -74,7 +83,7 @@ class ModelCalls:
         """
         outputs: list[ModelOutput | Exception] = []
         down: Exception | None = None
-        for prompts, own in self._portions(asks, configs):
+        for prompts, own in self._portions(errands, configs):
             if self._bare is None:
                 some = await aisolated(self._abatch, prompts, own, down)
             else:
@@ -123,12 +132,13 @@ class ModelCalls:
 
     def _generate(self, prompts: list[str], configs: list[RunnableConfig]) -> list[ModelOutput]:
         assert self._bare is not None
-        return _outputs_of(prompts, self._bare.generate_prompt(_values(prompts), **self._generate_arguments(configs)))
+        result = self._bare.generate_prompt(_values(prompts), **self._generate_arguments(configs))
+        return self._outputs_of(prompts, result)
 
     async def _agenerate(self, prompts: list[str], configs: list[RunnableConfig]) -> list[ModelOutput]:
         assert self._bare is not None
         result = await self._bare.agenerate_prompt(_values(prompts), **self._generate_arguments(configs))
-        return _outputs_of(prompts, result)
+        return self._outputs_of(prompts, result)
 
     def _generate_arguments(self, configs: list[RunnableConfig]) -> dict[str, Any]:
         arguments = dict(self._arguments)
@@ -149,13 +159,29 @@ class ModelCalls:
         listeners = [InfoListener() for _ in prompts]
         heard = [_listened(config, listener) for config, listener in zip(configs, listeners, strict=True)]
         results = self._llm.batch(prompts, heard, return_exceptions=True, **self._arguments)
-        return list(map(_output_of, prompts, results, listeners))
+        return list(map(self._output_of, prompts, results, listeners))
 
     async def _abatch(self, prompts: list[str], configs: list[RunnableConfig]) -> list[ModelOutput | Exception]:
         listeners = [InfoListener() for _ in prompts]
         heard = [_listened(config, listener) for config, listener in zip(configs, listeners, strict=True)]
         results = await self._llm.abatch(prompts, heard, return_exceptions=True, **self._arguments)
-        return list(map(_output_of, prompts, results, listeners))
+        return list(map(self._output_of, prompts, results, listeners))
+
+    def _outputs_of(self, prompts: Sequence[str], result: LLMResult) -> list[ModelOutput]:
+        return [
+            ModelOutput(without_echo(candidates[0].text, prompt), [info_of(candidates[0])], self.stops)
+            for prompt, candidates in zip(prompts, result.generations, strict=True)
+        ]
+
+    def _output_of(self, prompt: str, result: Any, listener: InfoListener) -> ModelOutput | Exception:
+        if isinstance(result, Exception):
+            return result
+        try:
+            text = text_of(result)
+        except InvalidInputError as error:
+            return error
+        info = info_of(result) if isinstance(result, BaseMessage) else None
+        return ModelOutput(without_echo(text, prompt), [info] if info else listener.infos(text), self.stops)
 
 
 def _tag(ask: Ask) -> str:
@@ -174,21 +200,3 @@ def _merge(binding: RunnableBinding[Any, Any], config: RunnableConfig) -> Runnab
 
 def _values(prompts: Sequence[str]) -> list[PromptValue]:
     return [StringPromptValue(text=prompt) for prompt in prompts]
-
-
-def _outputs_of(prompts: Sequence[str], result: LLMResult) -> list[ModelOutput]:
-    return [
-        ModelOutput(without_echo(candidates[0].text, prompt), [info_of(candidates[0])])
-        for prompt, candidates in zip(prompts, result.generations, strict=True)
-    ]
-
-
-def _output_of(prompt: str, result: Any, listener: InfoListener) -> ModelOutput | Exception:
-    if isinstance(result, Exception):
-        return result
-    try:
-        text = text_of(result)
-    except InvalidInputError as error:
-        return error
-    info = info_of(result) if isinstance(result, BaseMessage) else None
-    return ModelOutput(without_echo(text, prompt), [info] if info else listener.infos(text))

@@ -9,9 +9,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from adaptllm_chain.chain.listener import InfoListener, info_of
-from adaptllm_chain.chain.plan import Opening
+from adaptllm_chain.chain.plan import Opening, Read, Rest
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.ret import AnswerFilter, Gate, read_signal, says_ret
+from adaptllm_chain.ret import AnswerFilter, Gate, clean_answer, read_signal, says_ret
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,12 @@ class ModelOutput:
     Attributes:
         text: Its text.
         infos: What the model reported beside it.
+        stops: Texts at which an answer in it ends.
     """
 
     text: str
     infos: Sequence[Mapping[str, Any]] = ()
+    stops: Sequence[str] = ()
 
     def opening(self, marker: str) -> Opening:
         """Read the whole output as an opening.
@@ -36,6 +38,17 @@ class ModelOutput:
             The opening.
         """
         return _opening(self.text, self.infos, marker)
+
+    def answer(self, marker: str) -> str:
+        """Read the output as an answer.
+
+        Args:
+            marker: How the request is spelled.
+
+        Returns:
+            The answer; never any part of the marker.
+        """
+        return clean_answer(self.text, self.stops, marker)
 
 
 class StreamedOutput:
@@ -123,6 +136,49 @@ class StreamedOutput:
     def _heard(self) -> Sequence[Mapping[str, Any]]:
         # A message carries what callbacks hear as well; counted twice, its tokens would spell nonsense.
         return self._infos if any(self._infos) else self.listener.infos(self._gate.text)
+
+
+class Retelling:
+    """What of an output is passed on as the answer, and all of it for the plan.
+
+    Args:
+        step: Says what is passed on.
+
+    Attributes:
+        text: The answer in the output, as far as it has come.
+    """
+
+    def __init__(self, step: Rest | Read) -> None:
+        self.text = ""
+        self._passes = step.shown() if isinstance(step, Rest) else None
+        self._told = False
+
+    def push(self, text: str) -> Iterator[str]:
+        """Take the next piece.
+
+        Args:
+            text: The piece.
+
+        Yields:
+            What is certain by now to be passed on, if there is any.
+        """
+        self.text += text
+        if self._passes is not None and (piece := self._passes.push(text)):
+            self._told = True
+            yield piece
+
+    def finish(self, text: str) -> Iterator[str]:
+        """Take the last piece.
+
+        Args:
+            text: The piece.
+
+        Yields:
+            What else is passed on; at least one piece is, so that the result has an answer.
+        """
+        yield from self.push(text)
+        if self._passes is not None and ((piece := self._passes.finish()) or not self._told):
+            yield piece
 
 
 def text_of(output: Any) -> str:

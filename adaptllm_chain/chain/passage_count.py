@@ -130,6 +130,18 @@ def with_k_per_query(retriever: Runnable[Any, Any]) -> Runnable[Any, Any]:
     return retriever if _declares_k(retriever) else KPerQuery(retriever)
 
 
+def takes_k(retriever: Runnable[Any, Any]) -> bool:
+    """Say whether a retriever can be told how many passages to bring.
+
+    Args:
+        retriever: The retriever, wrapped or not.
+
+    Returns:
+        Whether it takes ``k``, as an argument or in its config.
+    """
+    return _declares_k(retriever) or _search_takes_k(innermost(retriever))
+
+
 def check_k(retriever: Runnable[Any, Any], k: int | None) -> None:
     """Refuse a number of passages for a retriever that would silently ignore it.
 
@@ -140,7 +152,7 @@ def check_k(retriever: Runnable[Any, Any], k: int | None) -> None:
     Raises:
         InvalidInputError: If the retriever takes no ``k`` when it is called.
     """
-    if k is None or _declares_k(retriever) or _takes_k(innermost(retriever)):
+    if k is None or takes_k(retriever):
         return
     raise InvalidInputError(
         f"k={k}, but the retriever {retriever.get_name()} takes no k when it is called",
@@ -153,7 +165,7 @@ def _declares_k(retriever: Runnable[Any, Any]) -> bool:
     return any(spec.id == "k" for spec in retriever.config_specs)
 
 
-def _takes_k(retriever: Runnable[Any, Any]) -> bool:
+def _search_takes_k(retriever: Runnable[Any, Any]) -> bool:
     # LangChain drops the arguments of a call that a retriever's method has no place for.
     names = ("_get_relevant_documents", "_aget_relevant_documents") if isinstance(retriever, BaseRetriever) else ()
     names = ("func", "afunc") if isinstance(retriever, RunnableLambda) else names

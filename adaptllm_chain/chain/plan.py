@@ -3,22 +3,26 @@
 A plan is a generator. It yields steps, and whoever drives it sends the replies:
 
 =============  =============================================  =====================================
-step           what the driver does                           reply
+step           what happens                                   reply
 =============  =============================================  =====================================
-``Ask``        calls the model                                the ``Opening`` of its output
-``Rest``       takes what the model says from there on        nothing: it is the answer
-``Search``     calls the retriever                            the passages
-``Consult``    asks the policy's decision model               the ``RetSignal`` of its answer
-``Announce``   tells listeners what was decided               nothing
-``Tell``       adds keys to the result                        nothing
+``Ask``        the model is called                            the ``Opening`` of its output
+``Rest``       what it says from there on is the answer       its text
+``Read``       what it says is read, and not passed on        its text
+``Search``     the retriever is called                        the passages
+``Consult``    the policy's decision model is asked           the ``RetSignal`` of its answer
+``Announce``   listeners are told what was decided            nothing
+``Tell``       keys are added to the result                   nothing
 =============  =============================================  =====================================
+
+``Ask``, ``Search``, ``Consult`` and ``Announce`` are errands: services carry them out for many plans together (see
+``services.py``). The others the driver does by itself. Another chain may have errands of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from langchain_core.documents import Document
 
@@ -26,31 +30,93 @@ from adaptllm_chain.chain.inputs import Asked, read_input
 from adaptllm_chain.errors import EmptyRetrievalError, PromptMismatchError
 from adaptllm_chain.prompts import PromptSpec, PromptTemplates
 from adaptllm_chain.records import Decision, PromptKind, RetSignal
-from adaptllm_chain.ret import RET, Evidence, Policy, Spelling, is_request, read_spelling
+from adaptllm_chain.ret import RET, Evidence, Judge, Policy, Spelling, is_request, read_spelling
 
 OnEmpty = Literal["answer", "abstain", "raise"]
 
 
+class TextFilter(Protocol):
+    """Lets a text through while it comes in pieces."""
+
+    def push(self, chunk: str) -> str:
+        """Take the next piece.
+
+        Args:
+            chunk: The piece.
+
+        Returns:
+            What is certain by now to be let through.
+        """
+        ...
+
+    def finish(self) -> str:
+        """Say that the text has ended.
+
+        Returns:
+            What was still held back and is let through.
+        """
+        ...
+
+
+class Whole:
+    """The filter that lets everything through."""
+
+    def push(self, chunk: str) -> str:
+        """Let a piece through.
+
+        Args:
+            chunk: The piece.
+
+        Returns:
+            The same.
+        """
+        return chunk
+
+    def finish(self) -> str:
+        """Say that the text has ended.
+
+        Returns:
+            Nothing: nothing was held back.
+        """
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Errand:
+    """A step that is carried out together with those of the same kind for which other plans wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Errand):
     """Put a prompt to the model.
 
     Attributes:
-        kind: Which prompt it is.
+        kind: Which prompt it is: a ``PromptKind``, or another chain's name for one of its own. Tags the call in traces.
         prompt: Its text.
     """
 
-    kind: PromptKind
+    kind: str
     prompt: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Take the output of the last ``Ask`` as the answer."""
+    """Take the output of the last ``Ask`` as the answer.
+
+    Attributes:
+        shown: Makes the filter that the answer passes; the reply holds also what it keeps back.
+    """
+
+    shown: Callable[[], TextFilter] = Whole
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Read:
+    """Read the output of the last ``Ask`` to its end, without passing it on as the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search(Errand):
     """Search for passages.
 
     Attributes:
@@ -61,25 +127,27 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Consult:
-    """Ask the policy's decision model whether a question needs retrieval.
+class Consult(Errand):
+    """Ask a decision model whether a question needs retrieval.
 
     Attributes:
         question: The question.
+        judge: The decision model and what it is asked.
     """
 
     question: str
+    judge: Judge
 
 
 @dataclass(frozen=True, slots=True)
-class Announce:
+class Announce(Errand):
     """Tell listeners what was decided, before it is acted upon.
 
     Attributes:
-        decision: The decision.
+        what: The decision; in another chain, what it has to tell, as a dataclass.
     """
 
-    decision: Decision
+    what: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +174,7 @@ class Opening:
     signal: RetSignal
 
 
-Step: TypeAlias = Ask | Rest | Search | Consult | Announce | Tell
+Step: TypeAlias = Errand | Rest | Read | Tell
 Plan: TypeAlias = Generator[Step, Any, None]
 
 
@@ -154,7 +222,7 @@ def plan_question(value: Any, rules: Rules) -> Plan:
     if opening is not None:
         signal, spelling = yield from _ask(opening, asked, rules)
     elif rules.policy.judge is not None:
-        signal = yield Consult(asked.question)
+        signal = yield Consult(asked.question, rules.policy.judge)
     decision = rules.policy.decide(
         Evidence(question=asked.question, popularity=asked.popularity, spelling=spelling, signal=signal)
     )
@@ -204,11 +272,11 @@ def _answer_from_passages(asked: Asked, rules: Rules, decision: Decision) -> Pla
     problem = ""
     for round_number in range(1, rules.max_rounds + 1):
         found: Sequence[Document] = yield Search(query)
-        passages = [passage for passage in found if _key(passage) not in shown]
+        passages = [passage for passage in found if identity(passage) not in shown]
         if not passages:
             problem = "the search brought nothing" if round_number == 1 else "a further search brought nothing new"
             break
-        shown.update(map(_key, passages))
+        shown.update(map(identity, passages))
         _, spelling = yield from _ask("context", asked, rules, passages)
         # An empty output is an empty answer here: only with the parametric prompt, which offers the
         # marker, can a request have been lost with the special tokens.
@@ -252,5 +320,13 @@ def _abstain(rules: Rules, decision: Decision) -> Plan:
     yield Tell({"answer": rules.abstain_text})
 
 
-def _key(passage: Document) -> tuple[str, str]:
+def identity(passage: Document) -> tuple[str, str]:
+    """Say what makes a passage the same as another.
+
+    Args:
+        passage: The passage.
+
+    Returns:
+        Its title and its text.
+    """
     return str(passage.metadata.get("title") or ""), passage.page_content

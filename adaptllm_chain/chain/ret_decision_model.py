@@ -167,7 +167,7 @@ class RetDecisionModel(BaseDecisionModel):
         check_concurrency(*config)
         asks = [self._ask(request) for request in requests]
         wave = _wave(asks, config)
-        outputs = ModelCalls(self.llm, (), {}).batch(*wave) if wave[0] else []
+        outputs = ModelCalls(self.llm).batch(*wave) if wave[0] else []
         return list(self._responses(requests, asks, outputs))
 
     async def _arespond(
@@ -176,7 +176,7 @@ class RetDecisionModel(BaseDecisionModel):
         check_concurrency(*config)
         asks = [self._ask(request) for request in requests]
         wave = _wave(asks, config)
-        outputs = await ModelCalls(self.llm, (), {}).abatch(*wave) if wave[0] else []
+        outputs = await ModelCalls(self.llm).abatch(*wave) if wave[0] else []
         return list(self._responses(requests, asks, outputs))
 
     def _ask(self, request: ClassifierRequest) -> Ask | Exception:

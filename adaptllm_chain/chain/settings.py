@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import coerce_to_runnable
 
 from adaptllm_chain.errors import InvalidInputError, PromptMismatchError
 from adaptllm_chain.prompts import PromptSpec, PromptTemplates
 from adaptllm_chain.ret import Adaptive, Policy, as_policy
+
+RunnableLike: TypeAlias = Runnable[Any, Any] | Callable[..., Any]
+
+
+def as_runnable(what: Literal["llm", "retriever"], thing: RunnableLike) -> Runnable[Any, Any]:
+    """Take a model or a retriever in any form that LangChain makes a Runnable of.
+
+    Args:
+        what: The name of the setting.
+        thing: What was given for it.
+
+    Returns:
+        The Runnable.
+
+    Raises:
+        InvalidInputError: If it is no Runnable and no function.
+    """
+    try:
+        return coerce_to_runnable(thing)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"{what}={thing!r:.80} is a {type(thing).__name__}",
+            expected=f"a LangChain {'model' if what == 'llm' else 'retriever'}, another Runnable, or a function",
+        ) from error
 
 
 def choose_policy(policy: Policy | str | None, spec: PromptSpec | None) -> Policy:

@@ -8,10 +8,9 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
-from adaptllm_chain.chain.announcing import aannounce, announce
 from adaptllm_chain.chain.listener import InfoListener
-from adaptllm_chain.chain.outputs import StreamedOutput, text_of
-from adaptllm_chain.chain.plan import Announce, Consult, Plan, Rest, Search, Step, Tell
+from adaptllm_chain.chain.outputs import Retelling, StreamedOutput, text_of
+from adaptllm_chain.chain.plan import Announce, Ask, Plan, Read, Rest, Step, Tell
 from adaptllm_chain.chain.services import Services
 
 _END = object()
@@ -22,13 +21,13 @@ def run_stream(plan: Plan, services: Services, config: RunnableConfig) -> Iterat
 
     Args:
         plan: The plan.
-        services: What carries out its steps.
+        services: What carries out its errands.
         config: The config for the children of its run.
 
     Yields:
         Parts of the result; added up, they are what ``run_batch`` returns.
     """
-    output = _new_output(services)
+    output = StreamedOutput("", InfoListener(), (), services.marker)
     chunks: Iterator[Any] = iter(())
     reply: Any = None
     try:
@@ -36,27 +35,24 @@ def run_stream(plan: Plan, services: Services, config: RunnableConfig) -> Iterat
             reply = None
             if isinstance(step, Tell):
                 yield AddableDict(step.keys)
-            elif isinstance(step, Announce):
-                announce(step.decision, config)
-            elif isinstance(step, Rest):
-                for piece in _answer(output, chunks):
+            elif isinstance(step, Rest | Read):
+                retelling = Retelling(step)
+                for piece in _retold(retelling, output, chunks):
                     yield AddableDict(answer=piece)
-            elif isinstance(step, Search):
+                reply = retelling.text
+            elif isinstance(step, Ask):
                 _end(chunks)
-                reply = _raised(services.search([step], [config])[0])
-            elif isinstance(step, Consult):
-                reply = _raised(services.consult([step], [config])[0])
-            else:
-                _end(chunks)
-                output = _new_output(services, step.prompt)
-                chunks = iter(services.model.stream(step, config, output.listener))
-                for chunk in chunks:
-                    output.hold(chunk)
-                    if output.settled:
-                        break
-                else:
-                    output.finish()
+                model = services.models[type(step)]
+                output = StreamedOutput(step.prompt, InfoListener(), model.stops, services.marker)
+                chunks = iter(model.stream(step, config, output.listener))
+                _hold(output, chunks)
                 reply = output.opening()
+            else:
+                # Listeners are told of what the model says while it goes on.
+                if not isinstance(step, Announce):
+                    _end(chunks)
+                _, service = services.whose_turn([step])
+                reply = _raised(service.batch([step], [config])[0])
         _end(chunks)
     finally:
         _close(chunks)
@@ -68,13 +64,13 @@ async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) ->
 
     Args:
         plan: The plan.
-        services: What carries out its steps.
+        services: What carries out its errands.
         config: The config for the children of its run.
 
     Yields:
         Parts of the result; added up, they are what ``arun_batch`` returns.
     """
-    output = _new_output(services)
+    output = StreamedOutput("", InfoListener(), (), services.marker)
     chunks: AsyncIterator[Any] = _nothing()
     reply: Any = None
     try:
@@ -82,27 +78,24 @@ async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) ->
             reply = None
             if isinstance(step, Tell):
                 yield AddableDict(step.keys)
-            elif isinstance(step, Announce):
-                await aannounce(step.decision, config)
-            elif isinstance(step, Rest):
-                async for piece in _aanswer(output, chunks):
+            elif isinstance(step, Rest | Read):
+                retelling = Retelling(step)
+                async for piece in _aretold(retelling, output, chunks):
                     yield AddableDict(answer=piece)
-            elif isinstance(step, Search):
+                reply = retelling.text
+            elif isinstance(step, Ask):
                 await _aend(chunks)
-                reply = _raised((await services.asearch([step], [config]))[0])
-            elif isinstance(step, Consult):
-                reply = _raised((await services.aconsult([step], [config]))[0])
-            else:
-                await _aend(chunks)
-                output = _new_output(services, step.prompt)
-                chunks = aiter(services.model.astream(step, config, output.listener))
-                async for chunk in chunks:
-                    output.hold(chunk)
-                    if output.settled:
-                        break
-                else:
-                    output.finish()
+                model = services.models[type(step)]
+                output = StreamedOutput(step.prompt, InfoListener(), model.stops, services.marker)
+                chunks = aiter(model.astream(step, config, output.listener))
+                await _ahold(output, chunks)
                 reply = output.opening()
+            else:
+                # Listeners are told of what the model says while it goes on.
+                if not isinstance(step, Announce):
+                    await _aend(chunks)
+                _, service = services.whose_turn([step])
+                reply = _raised((await service.abatch([step], [config]))[0])
         await _aend(chunks)
     finally:
         await _aclose(chunks)
@@ -122,44 +115,41 @@ def _raised(found: Any) -> Any:
     return found
 
 
-def _new_output(services: Services, prompt: str = "") -> StreamedOutput:
-    return StreamedOutput(prompt, InfoListener(), services.stops, services.marker)
+def _hold(output: StreamedOutput, chunks: Iterator[Any]) -> None:
+    """Take chunks until the opening can be read."""
+    for chunk in chunks:
+        output.hold(chunk)
+        if output.settled:
+            return
+    output.finish()
 
 
-def _answer(output: StreamedOutput, chunks: Iterator[Any]) -> Iterator[str]:
-    """The answer in pieces, at least one of them, so that the result has an answer."""
-    said = False
-    for piece in _pieces(output, chunks):
-        said = said or bool(piece)
-        if piece:
-            yield piece
-    last = output.last()
-    if last or not said:
-        yield last
+async def _ahold(output: StreamedOutput, chunks: AsyncIterator[Any]) -> None:
+    async for chunk in chunks:
+        output.hold(chunk)
+        if output.settled:
+            return
+    output.finish()
 
 
-async def _aanswer(output: StreamedOutput, chunks: AsyncIterator[Any]) -> AsyncIterator[str]:
-    said = False
-    async for piece in _apieces(output, chunks):
-        said = said or bool(piece)
-        if piece:
-            yield piece
-    last = output.last()
-    if last or not said:
-        yield last
-
-
-def _pieces(output: StreamedOutput, chunks: Iterator[Any]) -> Iterator[str]:
-    yield from output.held()
+def _retold(retelling: Retelling, output: StreamedOutput, chunks: Iterator[Any]) -> Iterator[str]:
+    """What of the output is passed on as the answer, in pieces."""
+    for text in output.held():
+        yield from retelling.push(text)
     while not output.done and (chunk := next(chunks, _END)) is not _END:
-        yield output.pass_on(chunk)
+        yield from retelling.push(output.pass_on(chunk))
+    yield from retelling.finish(output.last())
 
 
-async def _apieces(output: StreamedOutput, chunks: AsyncIterator[Any]) -> AsyncIterator[str]:
-    for piece in output.held():
-        yield piece
+async def _aretold(retelling: Retelling, output: StreamedOutput, chunks: AsyncIterator[Any]) -> AsyncIterator[str]:
+    for text in output.held():
+        for piece in retelling.push(text):
+            yield piece
     while not output.done and (chunk := await anext(chunks, _END)) is not _END:
-        yield output.pass_on(chunk)
+        for piece in retelling.push(output.pass_on(chunk)):
+            yield piece
+    for piece in retelling.finish(output.last()):
+        yield piece
 
 
 # A model that is interrupted has its run traced as failed. One that says <RET> has mostly finished, so

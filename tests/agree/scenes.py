@@ -12,7 +12,7 @@ from adaptllm_chain.agree import GroundedAnswerChain, Grounder, GroundingLoop, P
 from adaptllm_chain.entailment.scorer import EntailmentScorer
 from adaptllm_chain.metrics.citations import CitedSentence
 from adaptllm_chain.testing import CountingRetriever, Script, ScriptedChatModel, ScriptedLLM, say
-from tests.chain.scenes import WAYS
+from tests.chain.scenes import all_ways
 
 MODELS: dict[str, Callable[[Script], Any]] = {
     "llm": lambda script: ScriptedLLM(script=script),
@@ -58,16 +58,6 @@ def counted(found: Mapping[str, Sequence[str]]) -> RunnableLambda[Any, Any]:
         return passages(*found.get(query, ())[:k])
 
     return RunnableLambda(search)
-
-
-def all_ways(chain: Any, value: Any, **kwargs: Any) -> list[Any]:
-    results: list[Any] = []
-    for way in WAYS.values():
-        try:
-            results.append(way(chain, value, **kwargs))
-        except Exception as error:
-            results.append((type(error), str(error)))
-    return results
 
 
 def answer(chain: Any, value: Any = "q", **kwargs: Any) -> dict[str, Any]:

@@ -13,23 +13,29 @@ from langchain_core.load import dumpd
 from adaptllm_chain.agree import AdaptiveGroundedChain, GroundedAnswerChain, GroundingLoop, PostHocAttribution
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import InvalidInputError
-from adaptllm_chain.ret import Adaptive
+from adaptllm_chain.ret import Adaptive, DecisionModelPolicy
 from adaptllm_chain.testing import CountingRetriever, Reply, ScriptedLLM
-from tests.agree.scenes import MODELS, ScriptedScorer, all_ways, answer, cites, passages, retriever, word_for_word
-from tests.chain.scenes import script
+from tests.agree.scenes import MODELS, ScriptedScorer, answer, cites, passages, retriever, word_for_word
+from tests.chain.decision_scenes import ScriptedJudge
+from tests.chain.scenes import all_ways, script
 
 FOUND = ["It is old and grey.", "Rivers."]
 
 
 def make(
-    first: Any = "<RET>", drafted: Any = "It is old [1].", scorer: Any = None, loop: bool = False, **adaptive: Any
+    first: Any = "<RET>",
+    drafted: Any = "It is old [1].",
+    scorer: Any = None,
+    loop: bool = False,
+    grounder: dict[str, Any] | None = None,
+    **adaptive: Any,
 ) -> Any:
     decider = AdaptiveRetrievalChain(
         llm=ScriptedLLM(script=script(first)), retriever=CountingRetriever(documents=["Never asked."]), **adaptive
     )
     kind = GroundingLoop if loop else GroundedAnswerChain
-    grounder = kind(llm=ScriptedLLM(script=lambda prompt: drafted), retriever=retriever(FOUND))
-    return AdaptiveGroundedChain(adaptive=decider, grounder=grounder, scorer=scorer)
+    citing = kind(llm=ScriptedLLM(script=lambda prompt: drafted), retriever=retriever(FOUND), **(grounder or {}))
+    return AdaptiveGroundedChain(adaptive=decider, grounder=citing, scorer=scorer)
 
 
 @pytest.mark.parametrize("loop", [False, True])
@@ -90,6 +96,41 @@ def test_settings_of_a_call() -> None:
     assert answer(chain, stop=["red"])["sentences"] == [cites("It is")]
 
 
+def test_a_threshold_of_a_call() -> None:
+    chain = make(Reply("It is red.", info={"ret_probability": 0.4}))
+    results = [answer(chain, config={"configurable": {"threshold": threshold}}) for threshold in (0.3, 0.5)]
+    assert [result["basis"] for result in results] == ["passages", "memory"]
+    assert [result["decision"].threshold for result in results] == [0.3, 0.5]
+    for wrong, message in (({"policy": "sometimes"}, "unknown policy"), ({"k": 0}, "k=0"), ({"threshold": 3}, "=3")):
+        with pytest.raises(InvalidInputError, match=message):
+            chain.invoke("q", config={"configurable": wrong})
+
+
+def test_a_decision_model_decides() -> None:
+    judge = ScriptedJudge(says=lambda question: float(question == "rare"))
+    chain = make(policy=DecisionModelPolicy(model=judge))
+    results = chain.batch(["rare", "common"])
+    assert [(result["basis"], result["ret_probability"]) for result in results] == [("passages", 1.0), ("memory", 0.0)]
+    assert judge.batches == [2]
+
+
+@pytest.mark.parametrize(
+    ("first", "stops", "said"),
+    [
+        ("It is\nold.\n\nOr not.", {"stop": ["\n\n"]}, "It is\nold."),
+        ("<RET>", {"stop": ["\n\n"]}, "One [1]."),
+        ("It is\nold.\n\nOr not.", {}, "It is\nold.\n\nOr not."),
+    ],
+)
+def test_each_model_stops_at_the_texts_of_its_own_chain(first: str, stops: dict[str, Any], said: str) -> None:
+    chain = make(first, drafted="One [1].\nTwo [2].\n\nThree.", grounder={"stop": ["\n"]}, **stops)
+    assert answer(chain)["answer"] == said
+    assert {tuple(stop or ()) for stop in chain.adaptive.llm.stops} == {tuple(stops.get("stop", ()))}
+    assert all(stop == ["\n"] for stop in chain.grounder.llm.stops)
+    # Those of a call are both chains'.
+    assert answer(chain, stop=["old", "Two"])["answer"] == ("It is" if "old" in first else "One [1].")
+
+
 def test_a_threshold_that_overrules_the_request_is_answered_from_memory() -> None:
     said = Reply("<RET>", info={"ret_probability": 0.2, "ret_probability_kind": "exact"})
     result = answer(make(said, policy=Adaptive(threshold=0.5)))
@@ -97,8 +138,6 @@ def test_a_threshold_that_overrules_the_request_is_answered_from_memory() -> Non
 
 
 def test_wrong_settings() -> None:
-    with pytest.raises(InvalidInputError, match=r"stops at .*, the grounder at None"):
-        make(stop=["\n"])
     chain = make()
     with pytest.raises(InvalidInputError, match="grounder=PostHocAttribution"):
         AdaptiveGroundedChain(

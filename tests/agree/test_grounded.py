@@ -16,7 +16,8 @@ from adaptllm_chain.agree import GroundedAnswerChain, GroundedPrompt, GroundingL
 from adaptllm_chain.agree.response import UNSUPPORTED, parse_response
 from adaptllm_chain.errors import EmptyRetrievalError, InvalidInputError
 from adaptllm_chain.testing import CountingRetriever, Reply, ScriptedLLM
-from tests.agree.scenes import CHAINS, MODELS, all_ways, answer, cites, counted, passages, retriever
+from tests.agree.scenes import CHAINS, MODELS, answer, cites, counted, passages, retriever
+from tests.chain.scenes import all_ways
 
 WHOLE = "It is old [1]. It hums [2][9].\n\nUnsupported statements:\n- It hums."
 
@@ -189,13 +190,17 @@ def test_stop_of_the_call_and_of_the_chain() -> None:
         ({"on_empty": "answer"}, "GroundedAnswerChain: on_empty='answer'"),
         ({"llm": 3}, "llm=3 is a int"),
         ({"stop": "x"}, "stop='x'"),
-        ({"budget": 3}, "has no setting 'budget'"),
     ],
 )
 def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
     given = {"llm": ScriptedLLM(script={}), "retriever": retriever([]), **wrong}
     with pytest.raises(InvalidInputError, match=message):
         GroundedAnswerChain(**given)
+
+
+def test_a_setting_that_there_is_not() -> None:
+    with pytest.raises(TypeError, match="budget"):
+        make(budget=3)
 
 
 def test_wrong_k_of_a_call() -> None:

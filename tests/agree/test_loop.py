@@ -13,7 +13,8 @@ from adaptllm_chain.agree import GroundingLoop
 from adaptllm_chain.agree.services import GROUNDING_EVENT
 from adaptllm_chain.testing import CountingRetriever, Reply, ScriptedLLM
 from tests.agree.scenes import answer, counted, passages, retriever
-from tests.chain.scenes import added
+from tests.chain.scenes import WAYS, added
+from tests.chain.test_callbacks import Collector
 
 
 def section(*statements: str) -> str:
@@ -120,6 +121,24 @@ def test_every_step_is_an_event_and_a_chunk() -> None:
     assert next(chunk for chunk in stream if "step" in chunk)["step"].call == 1
     assert len(loop.llm.calls) == 1
     stream.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_step_stands_in_the_trace(way: str) -> None:
+    found = retriever({"q": ["Old."], "It hums.": ["Hum: it hums"]})
+    tracer = Collector()
+    result = WAYS[way](
+        make(first_draft_then("It is old [1]. It hums [2]."), found), "q", config={"callbacks": [tracer]}
+    )
+    (root,) = tracer.roots
+    kinds = [(run.name, (run.tags or [])[-1]) for run in root.child_runs]
+    draft, search = ("ScriptedLLM", "adaptllm:grounded"), ("CountingRetriever", "adaptllm:search")
+    step = (GROUNDING_EVENT, "adaptllm:ground")
+    assert kinds == [search, draft, search, step, draft, step]
+    assert [run.outputs["answer"] for run in root.child_runs if run.name == GROUNDING_EVENT and run.outputs] == [
+        step.answer for step in result["steps"]
+    ]
+    assert all(run.end_time and run.error is None for run in root.child_runs)
 
 
 def test_a_listener_that_fails_fails_its_question() -> None:

@@ -40,6 +40,17 @@ WAYS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
+def all_ways(chain: Any, value: Any, **kwargs: Any) -> list[Any]:
+    """Run a chain in all ways: the results, or the errors' types and texts."""
+    results: list[Any] = []
+    for way in WAYS.values():
+        try:
+            results.append(way(chain, value, **kwargs))
+        except Exception as error:
+            results.append((type(error), str(error)))
+    return results
+
+
 def as_function(script: Script) -> Runnable[Any, Any]:
     return RunnableLambda(lambda prompt: say(script, prompt).text)
 

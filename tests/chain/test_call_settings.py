@@ -14,6 +14,7 @@ from langchain_core.runnables import ConfigurableField
 from pydantic import Field
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
+from adaptllm_chain.chain.passage_count import takes_k
 from adaptllm_chain.errors import InvalidInputError, MissingLogprobsError, PromptMismatchError
 from adaptllm_chain.prompts import PromptSpec
 from adaptllm_chain.ret import Adaptive, AlwaysRetrieve, DecisionModelPolicy, NeverRetrieve, PopularityThreshold
@@ -132,6 +133,7 @@ def test_k(ask: Any) -> None:
     for retriever in (Numbered(), documents, Numbered().with_retry(), Numbered().with_config(tags=["mine"])):
         chain = AdaptiveRetrievalChain(llm=ScriptedLLM(script=script("<RET>")), retriever=retriever)
         result = ask(chain, "q", config=configured(k=2))
+        assert takes_k(chain.retriever)
         assert [passage.page_content for passage in result["context"]] == ["q 0", "q 1"]
 
 
@@ -157,6 +159,7 @@ def test_a_configurable_k_of_the_retrievers_own(ask: Any) -> None:
 @pytest.mark.parametrize("retriever", [CountingRetriever(documents=PASSAGES), lambda query: PASSAGES, tuple])
 def test_a_retriever_that_would_ignore_k_is_refused(ask: Any, retriever: Any) -> None:
     chain = AdaptiveRetrievalChain(llm=ScriptedLLM(script=script("Paris")), retriever=retriever)
+    assert not takes_k(chain.retriever)
     with pytest.raises(InvalidInputError, match="takes no k when it is called"):
         ask(chain, "q", config=configured(k=2))
 
@@ -240,12 +243,27 @@ def test_a_decision_model_for_one_call(ask: Any) -> None:
     assert ask(chain, "q", config=configured(policy="adaptive"))["decision"].rule == "token"
 
 
-def test_a_batch_has_one_decision_model(batch: Any) -> None:
-    chain, policy = make("Paris"), judged(0.25)
-    configs = [configured(policy=policy), {}, configured(policy=policy, threshold=0.1)]
-    assert [result["retrieved"] for result in batch(chain, ["a", "b", "c"], configs)] == [False, False, True]
-    with pytest.raises(InvalidInputError, match="different decision models"):
-        batch(chain, ["a", "b"], [configured(policy=policy), configured(policy=judged(0.75))])
+def test_questions_with_different_decision_models_are_one_batch(batch: Any) -> None:
+    chain = make("Paris")
+    never, always = judged(0.25), judged(0.75)
+    # The same decision model with a threshold of the call's own, and with another question put to it.
+    strict = DecisionModelPolicy(model=never.model, instructions="Is it hard?", threshold=0.2)
+    configs = [
+        configured(policy=never),
+        {},
+        configured(policy=always),
+        configured(policy=never, threshold=0.1),
+        configured(policy=strict),
+        configured(policy=always),
+    ]
+    results = batch(chain, list("abcdef"), configs)
+    assert [result["retrieved"] for result in results] == [False, False, True, True, True, True]
+    assert [result["ret_probability"] for result in results] == [0.25, None, 0.75, 0.25, 0.25, 0.75]
+    # Each decision model is asked once, and all searches are one.
+    assert (never.model.batches, always.model.batches) == ([3], [2])
+    assert (sorted(never.model.asked), sorted(always.model.asked)) == (["a", "d", "e"], ["c", "f"])
+    assert chain.retriever.batches == [4]
+    assert list(map(len, chain.llm.calls)) == [6]
 
 
 def test_settings_are_described() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adaptllm_chain.ret import Adaptive, PopularityThreshold
 from adaptllm_chain.testing import Reply
-from tests.chain.scenes import MODELS, WAYS, make, script
+from tests.chain.scenes import MODELS, all_ways, make, script
 
 POLICIES: dict[str, Any] = {
     "never": "never_retrieve",
@@ -33,16 +33,6 @@ OUTPUTS = {
     "nothing": likely("", 0.2, "", ""),
     "cut off": likely("Paris <RE", 0.2, "Paris", " <RE"),
 }
-
-
-def all_ways(chain: Any, value: Any, **kwargs: Any) -> list[Any]:
-    results = []
-    for way in WAYS.values():
-        try:
-            results.append(way(chain, value, **kwargs))
-        except Exception as error:
-            results.append((type(error), str(error)))
-    return results
 
 
 @pytest.mark.parametrize("policy", POLICIES)
