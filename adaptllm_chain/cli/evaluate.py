@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from adaptllm_chain.cli.grounding import SUITE, add_grounding_options
 from adaptllm_chain.cli.measuring import add_measuring_options
 from adaptllm_chain.cli.options import MODES, SUITES
 from adaptllm_chain.errors import InvalidInputError
@@ -49,8 +50,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--suite",
         choices=SUITES,
-        help="run all experiments of a paper and make its report: --data popqa=FILE --data nq_dev=FILE --data "
-        "squad_dev=FILE, as many of these as you have; --modes, --retriever, --k and --name are then the suite's",
+        help="run all experiments of a paper and make its report. paper: --data popqa=FILE --data nq_dev=FILE --data "
+        "squad_dev=FILE, as many of these as you have; --modes, --retriever, --k and --name are then the suite's. "
+        "agree: four systems that cite; --data nq=FILE --adapter DIR, five passages a question unless --k says "
+        "otherwise",
     )
     parser.add_argument(
         "--index",
@@ -58,7 +61,9 @@ def add_parser(subparsers: Any) -> None:
         metavar="DIR",
         help="with --suite: the index to search (default: one of all passages in the files is made in OUT)",
     )
-    parser.set_defaults(run=run)
+    add_grounding_options(parser)
+    # The suites have numbers of passages of their own.
+    parser.set_defaults(run=run, k=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,12 +80,17 @@ def run(arguments: argparse.Namespace) -> int:
     from adaptllm_chain.cli.console import note
     from adaptllm_chain.cli.measuring import measure
 
+    if arguments.suite == SUITE:
+        from adaptllm_chain.cli.grounding import run_grounding
+
+        return run_grounding(arguments)
     if arguments.suite is not None:
         from adaptllm_chain.cli.suite import run_suite
 
         return run_suite(arguments)
     if arguments.index is not None:
         raise InvalidInputError("--index goes with --suite", expected=f"--retriever {arguments.index}")
+    arguments.k = arguments.k or 1
     from adaptllm_chain.evaluation import Judgement, render_table, summarise
     from adaptllm_chain.journal import write_whole
 

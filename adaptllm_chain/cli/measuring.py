@@ -72,7 +72,7 @@ def measure(
     check_retriever(arguments.retriever)
     arguments = argparse.Namespace(**vars(arguments))
     # One name for all modes of a command, also for those with an adapter of their own.
-    arguments.trained_on = getattr(arguments, "trained_on", None) or _adapter_name(arguments)
+    arguments.trained_on = getattr(arguments, "trained_on", None) or adapter_name(arguments)
     questions = sample_questions(
         read_many(arguments.data, deduplicate=False, **read_arguments(arguments)), arguments.sample, arguments.seed
     )
@@ -80,7 +80,7 @@ def measure(
     models = models or LastModel()
     predictions: dict[str, list[Prediction]] = {}
     for own, group in _by_adapter(arguments, modes, adapters or {}):
-        with _measured_model(models.load(own), own) as (llm, meter):
+        with measured_model(models.load(own), own) as (llm, meter):
             for mode in group:
                 predictions[mode] = _run_mode(mode, policies[mode], own, questions, llm, retriever, meter)
     return {mode: predictions[mode] for mode in modes}
@@ -100,8 +100,16 @@ def _by_adapter(
 
 
 @contextmanager
-def _measured_model(llm: Any, arguments: argparse.Namespace) -> Iterator[tuple[Any, CostMeter]]:
-    """Count a model's answers and, unless each mode is timed, share them between modes."""
+def measured_model(llm: Any, arguments: argparse.Namespace) -> Iterator[tuple[Any, CostMeter]]:
+    """Count a model's answers and, unless each mode is timed, share them between modes.
+
+    Args:
+        llm: The model.
+        arguments: ``time_each_mode``, if it is there.
+
+    Yields:
+        The model, and the meter that counts what it is asked.
+    """
     from langchain_core.language_models import BaseLanguageModel
 
     from adaptllm_chain.evaluation import CostMeter, SharedAnswers
@@ -218,8 +226,15 @@ def _settings(mode: str, arguments: argparse.Namespace, questions: Sequence[Ques
     }
 
 
-def _adapter_name(arguments: argparse.Namespace) -> str:
-    """Name the adapter, or else the model."""
+def adapter_name(arguments: argparse.Namespace) -> str:
+    """Name the adapter, or else the model.
+
+    Args:
+        arguments: The model options.
+
+    Returns:
+        The name of its folder.
+    """
     from adaptllm_chain.cli.model_loading import check_adapter
     from adaptllm_chain.llms.embedded import EMBEDDED, embedded_adapter
 

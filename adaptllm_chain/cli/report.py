@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,19 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0.
     """
-    from adaptllm_chain.evaluation import read_runs
+    from adaptllm_chain.evaluation import Run, read_runs
+    from adaptllm_chain.evaluation.grounding import holds_grounded_runs, read_grounded_runs
     from adaptllm_chain.evaluation.tables import paper_report
+    from adaptllm_chain.evaluation.tables.grounding_report import grounding_report
     from adaptllm_chain.reporting import write_report
 
-    runs = read_runs(arguments.folders)
-    report = paper_report(runs)
+    runs: Sequence[Run]
+    if holds_grounded_runs(arguments.folders):
+        runs = grounded = read_grounded_runs(arguments.folders)
+        report = grounding_report(grounded)
+    else:
+        runs = read_runs(arguments.folders)
+        report = paper_report(runs)
     arguments.out.mkdir(parents=True, exist_ok=True)
     kept = arguments.out / JUDGEMENTS_FOLDER
     earlier = _of_earlier_report(arguments.out)

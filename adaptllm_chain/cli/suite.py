@@ -34,12 +34,12 @@ def run_suite(arguments: argparse.Namespace) -> int:
     suite = SUITES[arguments.suite]
     if arguments.index is not None:
         check_retriever(str(arguments.index), "--index")
-    files = _named_files(arguments.data, suite)
+    files = named_files(arguments.data, suite)
     adapters = {"never_retrieve": arguments.never_adapter, "always_retrieve": arguments.always_adapter}
     planned = [one for one in suite.experiments if one.data in files and _has_passages(one, files, arguments)]
     if not planned:
         raise InvalidInputError("there is no experiment to run", expected=f"--data with {_choices(suite)}")
-    index = _index(arguments, list(files.values())) if any(one.retriever == "index" for one in planned) else None
+    index = open_index(arguments, list(files.values())) if any(one.retriever == "index" for one in planned) else None
     failed: list[str] = []
     models = LastModel()
     for number, one in enumerate(planned, start=1):
@@ -57,7 +57,19 @@ def run_suite(arguments: argparse.Namespace) -> int:
     return 1 if failed else code
 
 
-def _named_files(given: Sequence[str], suite: Suite) -> dict[str, str]:
+def named_files(given: Sequence[str], suite: Suite) -> dict[str, str]:
+    """Read which file is which data set of a suite.
+
+    Args:
+        given: What was typed: ``NAME=FILE``.
+        suite: The suite.
+
+    Returns:
+        The files, by name.
+
+    Raises:
+        InvalidInputError: If a name is missing, unknown, or given twice.
+    """
     files: dict[str, str] = {}
     for text in given:
         name, separator, file = text.partition("=")
@@ -65,7 +77,7 @@ def _named_files(given: Sequence[str], suite: Suite) -> dict[str, str]:
             raise InvalidInputError(
                 f"--data {text!r} does not say which data set of the suite it is",
                 expected=_choices(suite),
-                hint="--data popqa=FILE --data nq_dev=FILE --data squad_dev=FILE",
+                hint=" ".join(f"--data {known}=FILE" for known in suite.data),
             )
         if name in files:
             raise InvalidInputError(
@@ -96,8 +108,16 @@ def _has_passages(one: Planned, files: dict[str, str], arguments: argparse.Names
     return found
 
 
-def _index(arguments: argparse.Namespace, files: Sequence[str]) -> Path:
-    """Open the index that was named, or make one of all passages in the files."""
+def open_index(arguments: argparse.Namespace, files: Sequence[str]) -> Path:
+    """Find the index that was named, or make one of all passages in the files.
+
+    Args:
+        arguments: ``index``, ``embeddings``, ``device`` and ``out``.
+        files: The question files.
+
+    Returns:
+        The folder of the index.
+    """
     if arguments.index is not None:
         folder: Path = arguments.index
         return folder

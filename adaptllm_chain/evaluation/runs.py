@@ -154,7 +154,7 @@ class Run(BaseModel):
                     Judgement.of(Prediction.model_validate(row)) for chunk in rows for row in chunk["predictions"]
                 ]
             cost = sum((Cost.model_validate(chunk["cost"]) for chunk in rows), Cost())
-            seconds = settings.get("judgements", {}).get("seconds") or _seconds(path)
+            seconds = settings.get("judgements", {}).get("seconds") or measured_seconds(path)
             run = cls(
                 settings={name: value for name, value in settings.items() if name != "judgements"},
                 judgements=tuple(judged),
@@ -205,8 +205,15 @@ class Run(BaseModel):
         return path
 
 
-def _seconds(path: Path) -> dict[str, Any] | None:
-    """Sum up what was measured beside a file of predictions; nothing if another mode's answers were used."""
+def measured_seconds(path: Path) -> dict[str, Any] | None:
+    """Sum up what was measured beside a file of predictions.
+
+    Args:
+        path: The predictions.
+
+    Returns:
+        The settings' seconds; ``None`` if none were measured, or another mode's answers were used.
+    """
     file = path.with_name(SECONDS_FILE)
     if not file.is_file():
         return None
@@ -242,7 +249,7 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
         JournalError: If a file cannot be read or was not finished.
     """
     named = list(folders)
-    files = [file for folder in named for file in _files(folder)]
+    files = [file for folder in named for file in run_files(folder)]
     runs = [Run.read(file) for file in files]
     if not runs:
         raise InvalidInputError(
@@ -254,7 +261,18 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
     return runs
 
 
-def _files(folder: Path) -> list[Path]:
+def run_files(folder: Path) -> list[Path]:
+    """Find the files of predictions, or of judgements, below a folder.
+
+    Args:
+        folder: The folder, or one file.
+
+    Returns:
+        The files, sorted; those of an index, and of a report that stands in the folder, are left out.
+
+    Raises:
+        InvalidInputError: If the folder does not exist.
+    """
     if not folder.exists():
         raise InvalidInputError(f"{folder} does not exist", expected="a folder with predictions")
     if folder.is_file():

@@ -8,6 +8,8 @@ from typing import Literal
 
 THREE_MODES = ("never_retrieve", "always_retrieve", "adaptive")
 READING = ("always_retrieve", "adaptive")
+# AGREE's systems, and the writer whose right marks are known.
+GROUNDED = ("in_context", "post_hoc", "agree", "agree_adapted", "extractive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +19,7 @@ class Planned:
     Attributes:
         data: Which of the suite's data sets is asked.
         retriever: Where the passages come from: those that the file says were found, gold ones, or an index.
-        modes: The modes.
+        modes: The modes, or the systems.
         k: Passages a question.
     """
 
@@ -66,4 +68,10 @@ PAPER = Suite(
     ),
 )
 
-SUITES = {"paper": PAPER}
+AGREE = Suite(
+    source="arXiv:2311.09533",
+    data={"nq": "NQ", "squad": "SQuAD", "popqa": "PopQA"},
+    experiments=tuple(Planned(data=name, retriever="index", modes=GROUNDED, k=5) for name in ("nq", "squad", "popqa")),
+)
+
+SUITES = {"paper": PAPER, "agree": AGREE}

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from adaptllm_chain.cli import embedder_loading, model_loading
 from adaptllm_chain.serve import running
 from adaptllm_chain.testing import ScriptedLLM
 from tests.cli.conftest import Run
-from tests.serve.scenes import send
+from tests.serve.scenes import send, until
 
 FRANCE = "What is the capital of France?"
 MILL = "Who built the mill at Lindow?"
@@ -50,9 +49,10 @@ def test_what_is_served(run: Run, index: Path, apps: list[Any]) -> None:
         "model": "embedded",
         "adapter": None,
         "mode": "adaptive",
+        "modes": ["adaptive", "never_retrieve", "always_retrieve"],
         "threshold": 0.5,
         "k": 2,
-        "modes": ["adaptive", "never_retrieve", "always_retrieve"],
+        "max_k": 50,
         "needs_key": False,
         "max_question_chars": 100,
         "passages": 2,
@@ -218,11 +218,3 @@ def refuses(address: str) -> bool:
         # Taken by the system's queue just before the port was closed.
         return False
     return False
-
-
-def until(condition: Any) -> None:
-    """Wait for something that is certain to come."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
