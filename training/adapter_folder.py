@@ -12,12 +12,12 @@ from typing import Any
 
 import yaml
 
+from adaptllm_chain.agree.prompts import GroundedPrompt
 from adaptllm_chain.errors import JournalError
 from adaptllm_chain.llms.embedded import EMBEDDED, EMBEDDED_BASE_NAME
 from adaptllm_chain.prompts import PromptSpec, PromptTemplates
-from adaptllm_chain.records import PromptKind
 from adaptllm_chain.ret.marker import RET
-from training.recipe import Recipe
+from training.recipe import Recipe, RowKind
 
 
 def check_recipe(path: Path, recipe: Mapping[str, Any], *, yet_unknown: str | None = None) -> None:
@@ -80,14 +80,14 @@ def _is_json(path: Path) -> bool:
 
 
 def save_adapter(
-    model: Any, recipe: Recipe, trained_on: tuple[PromptKind, ...], *, state_dict: Mapping[str, Any] | None = None
+    model: Any, recipe: Recipe, trained_on: tuple[RowKind, ...], *, state_dict: Mapping[str, Any] | None = None
 ) -> PromptSpec:
     """Write what an adapter needs to be used: its weights and its prompt specification.
 
     Args:
         model: The trained PEFT model.
         recipe: What it was trained with.
-        trained_on: The kinds of prompt among its rows.
+        trained_on: The kinds of row that it was trained on.
         state_dict: Its weights, where the model itself holds but a piece of them (FSDP).
 
     Returns:
@@ -99,7 +99,8 @@ def save_adapter(
     spec = PromptSpec(
         format=recipe.format,
         templates=PromptTemplates(),
-        trained_on=trained_on,
+        trained_on=tuple(kind for kind in trained_on if kind != "grounded"),
+        grounded=GroundedPrompt().template if "grounded" in trained_on else None,
         ret_marker=RET,
         base_model=base_name,
     )

@@ -222,7 +222,7 @@ def gather(
                 journal,
                 max(1, chunk // arguments.samples),
                 times=arguments.samples,
-                before_chunk=lambda number: _seed(arguments.seed, number),
+                before_chunk=lambda number: seed_sampler(arguments.seed, number),
                 description="sampling",
             )
         return [Evidence(answer, tuple(drawn)) for answer, drawn in zip(answers, samples, strict=True)]
@@ -242,8 +242,13 @@ def gather(
     return [Evidence(answer) for answer in answers]
 
 
-def _seed(seed: int, chunk: int) -> None:
-    """Seed the sampler for one chunk, so that a resumed run draws what an unbroken one would have drawn."""
+def seed_sampler(seed: int, chunk: int) -> None:
+    """Seed a local model's sampler for one chunk, so that a resumed run draws what an unbroken one would have drawn.
+
+    Args:
+        seed: Of the run.
+        chunk: The number of the chunk.
+    """
     if "torch" in sys.modules:  # else the model is not a local one
         sys.modules["torch"].manual_seed(seed * 1_000_003 + chunk)
 

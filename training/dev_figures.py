@@ -52,6 +52,43 @@ def dev_figures(llm: Any, rows: Sequence[Row]) -> dict[str, Any]:
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
+def citing_figures(llm: Any, rows: Sequence[Row], max_new_tokens: int) -> dict[str, Any]:
+    """Measure how an adapter cites on the grounded rows of the dev side.
+
+    Whether a citation is right is for a judge of entailment to say, in an evaluation. Here stands what needs none:
+    whether the adapter writes the form that it was taught, and as often as its rows do.
+
+    Args:
+        llm: The model with its adapter.
+        rows: The grounded dev rows, at least one.
+        max_new_tokens: The most tokens of an answer.
+
+    Returns:
+        Counts, shares in [0, 1] of sentences that cite and of answers that list unsupported statements, each beside
+        that of the rows themselves, and the marks that point nowhere.
+    """
+    from adaptllm_chain.agree.response import parse_response
+
+    texts = llm.batch([row["prompt"] for row in rows], max_new_tokens=max_new_tokens)
+    passages = [row["passages"] for row in rows]
+    answers = [parse_response(text, count) for text, count in zip(texts, passages, strict=True)]
+    taught = [parse_response(row["completion"], count) for row, count in zip(rows, passages, strict=True)]
+    return {
+        "questions": len(rows),
+        "sentences": sum(len(answer.sentences) for answer in answers),
+        "cited_share": _cited_share(answers),
+        "cited_share_taught": _cited_share(taught),
+        "unsupported_share": sum(bool(answer.unsupported) for answer in answers) / len(answers),
+        "unsupported_share_taught": sum(bool(answer.unsupported) for answer in taught) / len(taught),
+        "rejected_citations": sum(answer.rejected for answer in answers),
+    }
+
+
+def _cited_share(answers: Sequence[Any]) -> float | None:
+    sentences = [cited for answer in answers for cited in answer.sentences]
+    return _share([bool(cited["citations"]) for cited in sentences], [True] * len(sentences))
+
+
 def _share(flags: Sequence[bool], among: Sequence[bool]) -> float | None:
     chosen = [flag for flag, take in zip(flags, among, strict=True) if take]
     return sum(chosen) / len(chosen) if chosen else None

@@ -11,6 +11,7 @@ from adaptllm_chain.publishing.adapter_files import is_hub_name
 from training.recipe import Recipe
 
 TAGS = ("lora", "adapt-llm", "adaptive-retrieval", "rag", "langchain")
+_GROUNDED_TAGS = ("lora", "agree", "citations", "rag", "langchain")
 
 # These say where files lie on one machine, or how fast it ran; the adapter does not depend on them.
 _OF_THE_MACHINE = ("base", "rows", "out", "device", "save_steps")
@@ -19,6 +20,11 @@ _FIGURES = {
     "questions": "questions",
     "known": "of them known to the base",
     "ret_share": "share that asks for retrieval",
+    "cited_share": "share of sentences that cite",
+    "cited_share_taught": "share of sentences that cite, in the rows",
+    "unsupported_share": "share of answers that list unsupported statements",
+    "unsupported_share_taught": "share of answers that list unsupported statements, in the rows",
+    "rejected_citations": "marks that point nowhere",
     "ret_share_of_known": "share of the known that asks",
     "ret_share_of_unknown": "share of the unknown that asks",
     "auc": "area under the curve of P(`<RET>`) against “the base is wrong”",
@@ -53,7 +59,7 @@ def model_card(
         f"# {recipe.out.name}",
         _summary(recipe, spec),
         "## How to use it",
-        _usage(recipe),
+        _usage(recipe, spec),
         "## The prompts it reads",
         _prompts(spec, encoder),
         "## What it was trained with",
@@ -75,19 +81,31 @@ def _header(spec: PromptSpec, license_id: str | None) -> str:
     # A folder on this disk is no link, and the hub refuses it.
     linked = {"base_model": base, "base_model_relation": "adapter"} if is_hub_name(base) else {}
     data = ModelCardData(
-        library_name="peft", pipeline_tag="text-generation", license=license_id, tags=list(TAGS), **linked
+        library_name="peft",
+        pipeline_tag="text-generation",
+        license=license_id,
+        tags=list(dict.fromkeys([*(TAGS if spec.trained_on else ()), *(_GROUNDED_TAGS if spec.grounded else ())])),
+        **linked,
     )
     return f"---\n{data.to_yaml()}\n---"
 
 
 def _summary(recipe: Recipe, spec: PromptSpec) -> str:
     marker = "one token that was added to the vocabulary" if recipe.ret_token == "added" else "plain text"  # noqa: S105
-    return (
-        f"A LoRA adapter for {_base_name(recipe)}: the model answers what it knows and says `{spec.ret_marker}` where "
-        'it needs a search, as in "When to Retrieve" (Adapt-LLM, '
-        "[arXiv:2404.19705](https://arxiv.org/abs/2404.19705)). "
-        f"`{spec.ret_marker}` is {marker}. Trained with `training/sft.py` of adaptllm-chain."
-    )
+    taught = []
+    if spec.trained_on:
+        taught.append(
+            f"the model answers what it knows and says `{spec.ret_marker}` where it needs a search, as in "
+            '"When to Retrieve" (Adapt-LLM, [arXiv:2404.19705](https://arxiv.org/abs/2404.19705)). '
+            f"`{spec.ret_marker}` is {marker}."
+        )
+    if spec.grounded is not None:
+        taught.append(
+            "the model answers from numbered passages, cites them sentence by sentence, and lists what none of them "
+            "supports, as in AGREE ([arXiv:2311.09533](https://arxiv.org/abs/2311.09533))."
+        )
+    told = " And ".join(taught)
+    return f"A LoRA adapter for {_base_name(recipe)}: {told} Trained with `training/sft.py` of adaptllm-chain."
 
 
 def _base_name(recipe: Recipe) -> str:
@@ -97,13 +115,16 @@ def _base_name(recipe: Recipe) -> str:
     return recipe.base if is_hub_name(recipe.base) else recipe.base.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _usage(recipe: Recipe) -> str:
+def _usage(recipe: Recipe, spec: PromptSpec) -> str:
     base = recipe.base if recipe.base == EMBEDDED or is_hub_name(recipe.base) else _base_name(recipe)
+    chain, imports = "AdaptiveRetrievalChain", "from adaptllm_chain import AdaptiveRetrievalChain, LocalLLM\n\n"
+    if not spec.trained_on:
+        chain = "GroundedAnswerChain"
+        imports = "from adaptllm_chain import LocalLLM\nfrom adaptllm_chain.agree import GroundedAnswerChain\n\n"
     return (
-        "```python\n"
-        "from adaptllm_chain import AdaptiveRetrievalChain, LocalLLM\n\n"
+        f"```python\n{imports}"
         f'llm = LocalLLM.from_pretrained("{base}", adapter="{recipe.out.name}")  # this folder, or its hub name\n'
-        "chain = AdaptiveRetrievalChain(llm=llm, retriever=retriever)  # any LangChain retriever\n"
+        f"chain = {chain}(llm=llm, retriever=retriever)  # any LangChain retriever\n"
         'print(chain.invoke("When was the Falkirk Wheel opened?")["answer"])\n'
         "```\n\n"
         "The prompts and the format are read from `prompt_spec.json` in this folder."
@@ -113,8 +134,8 @@ def _usage(recipe: Recipe) -> str:
 def _prompts(spec: PromptSpec, encoder: Any) -> str:
     """Write the prompts out as the model reads them, format and all."""
     shown = [f"Format: {spec.format}. The completion follows directly after the last character."]
-    for kind in spec.trained_on:
-        prompt = encoder.frame(getattr(spec.templates, kind))
+    for kind, instruction in spec.instructions.items():
+        prompt = encoder.frame(instruction)
         shown.append(f"**{kind}**\n\n{_fenced(prompt.text + prompt.lead)}")
     return "\n\n".join(shown)
 
@@ -146,21 +167,32 @@ def _training(recipe: Recipe, result: Mapping[str, Any], rows_sha256: str) -> st
 
 
 def _figures(dev: Mapping[str, Any]) -> str:
+    parts = []
     if not dev.get("questions"):
-        return "No question of the parametric kind was kept out, so no decision was measured here."
-    return _table("what", "value", {_FIGURES.get(name, name.replace("_", " ")): _value(dev[name]) for name in dev})
+        parts.append("No question of the parametric kind was kept out, so no decision was measured here.")
+    else:
+        parts.append(_figure_table({name: value for name, value in dev.items() if name != "grounded"}))
+    if "grounded" in dev:
+        parts += ["On grounded answers:", _figure_table(dev["grounded"])]
+    return "\n\n".join(parts)
+
+
+def _figure_table(figures: Mapping[str, Any]) -> str:
+    named = {_FIGURES.get(name, name.replace("_", " ")): _value(value) for name, value in figures.items()}
+    return _table("what", "value", named)
 
 
 def _limits(spec: PromptSpec, result: Mapping[str, Any]) -> str:
-    points = [
-        "It was trained on short answers to questions in the style of its rows; on others it was not measured.",
-        "It answers from its memory what it believes to know, and is sometimes wrong there.",
-    ]
+    points = ["It was trained on answers to questions in the style of its rows; on others it was not measured."]
+    if spec.trained_on:
+        points.append("It answers from its memory what it believes to know, and is sometimes wrong there.")
     if "context" in spec.trained_on:
         points.append("It answers from the passage that it is given, whether or not the passage fits the question.")
-    else:
+    elif spec.grounded is None:
         points.append("It never saw a prompt with a passage: the chain refuses to ask it one.")
-    if result["dev"].get("questions", 0) < _FEW_QUESTIONS:
+    if spec.grounded is not None:
+        points.append("A citation is what the model believes to support a sentence; it is not checked.")
+    if max(result["dev"].get("questions", 0), result["dev"].get("grounded", {}).get("questions", 0)) < _FEW_QUESTIONS:
         points.append("The figures above rest on few questions.")
     return "\n".join(f"- {point}" for point in points)
 

@@ -15,13 +15,16 @@ from adaptllm_chain.prompts import FormatName
 from adaptllm_chain.records import PromptKind
 from training.contradictions import refuse_contradictions
 
+# What a row teaches: one of the chain's prompts, or an answer with citations (AGREE, arXiv:2311.09533).
+RowKind = Literal[PromptKind, "grounded"]
+
 
 class Recipe(BaseModel):
     """Everything an adapter depends on. The defaults are the paper's and its authors' (PAPERS.md says which).
 
     Attributes:
         base: The base model: ``"embedded"``, a folder, a GGUF file, or a hub name.
-        rows: The file or files that ``training/algorithm1.py`` wrote.
+        rows: The file or files that ``training/algorithm1.py`` or ``training/agree_data.py`` wrote.
         out: The output folder.
         format: How instructions are wrapped; the authors use Alpaca.
         kinds: Which kinds of row to train on.
@@ -57,9 +60,9 @@ class Recipe(BaseModel):
     rows: tuple[Path, ...] = Field(min_length=1)
     out: Path
     format: FormatName = "alpaca"
-    kinds: tuple[PromptKind, ...] = Field(default=("parametric", "context"), min_length=1)
+    kinds: tuple[RowKind, ...] = Field(default=("parametric", "context"), min_length=1)
     known_share: float | None = Field(default=None, gt=0.0, lt=1.0)
-    max_rows: dict[PromptKind, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    max_rows: dict[RowKind, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     dev_fraction: float = Field(default=0.1, ge=0.0, lt=1.0)
     ret_token: Literal["text", "added"] = "text"  # noqa: S105 - no password
     epochs: float = Field(default=3, gt=0, allow_inf_nan=False)
@@ -134,7 +137,9 @@ def make_parser() -> argparse.ArgumentParser:
         The parser.
     """
     parser = argparse.ArgumentParser(
-        prog="training/sft.py", description="Train a LoRA adapter on the rows of Algorithm 1.", allow_abbrev=False
+        prog="training/sft.py",
+        description="Train a LoRA adapter on the rows of Algorithm 1 or AGREE.",
+        allow_abbrev=False,
     )
     parser.add_argument("--config", required=True, type=Path, metavar="FILE", help="a recipe (YAML)")
     for name in Recipe.model_fields:

@@ -5,31 +5,32 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from adaptllm_chain.agree.prompts import GroundedPrompt
 from adaptllm_chain.errors import DataFileError, InvalidInputError
 from adaptllm_chain.llms.encoding import PromptEncoder
-from adaptllm_chain.records import PromptKind
 from adaptllm_chain.ret.marker import RET
 from training.labelling import Row
-from training.recipe import Recipe
+from training.recipe import Recipe, RowKind
 
 
 def read_rows(paths: Sequence[Path]) -> tuple[list[Row], str]:
-    """Read the rows of Algorithm 1.
+    """Read the rows of Algorithm 1 and of AGREE.
 
     Args:
         paths: Files of JSON lines with ``prompt``, ``completion``, ``kind``, ``label`` and ``question_id``; rows
             that lack the last three count as parametric, unknown if they ask for retrieval, each a
-            question of its own.
+            question of its own. Grounded rows have the number of their ``passages``.
 
     Returns:
         The rows, in order, and the SHA-256 of the files' bytes as 64 hexadecimal digits.
 
     Raises:
-        DataFileError: If a file is missing, or a line is broken.
+        DataFileError: If a file is missing, a line is broken, or a grounded row was made with another instruction.
     """
     digest = hashlib.sha256()
     rows = []
@@ -37,7 +38,7 @@ def read_rows(paths: Sequence[Path]) -> tuple[list[Row], str]:
         if not path.is_file():
             raise DataFileError(
                 f"there is no file {str(path)!r}",
-                expected="the rows.jsonl of Algorithm 1",
+                expected="the rows.jsonl of Algorithm 1, or of training/agree_data.py",
                 hint="python training/algorithm1.py --data FILE --out DIR, then --rows DIR/rows.jsonl",
             )
         with path.open("rb") as lines:
@@ -61,16 +62,29 @@ def _read_row(line: bytes, where: str, question_id: str) -> Row:
     if not complete:
         raise DataFileError(
             f"{where} is no training row: {line[:80].decode(errors='replace')!r}",
-            expected='{"prompt": "…", "completion": "…"}, neither of them empty; kind parametric, context or '
-            'closed_book; label known or unknown; a weight above 0, up to 1; "<RET>" never labelled known',
+            expected=f'{{"prompt": "…", "completion": "…"}}, neither of them empty; kind {", ".join(_KINDS)}; '
+            'label known or unknown; a weight above 0, up to 1; "<RET>" never labelled known; a grounded row with the '
+            "number of its passages",
         ) from cause
+    if found["kind"] == "grounded" and not found["prompt"].startswith(_GROUNDED_BEGINNING):
+        raise DataFileError(
+            f"{where} is a grounded row, but its prompt begins with {found['prompt'][:80]!r}",
+            expected=f"the instruction that GroundedAnswerChain asks with: {_GROUNDED_BEGINNING[:80]!r}…",
+            hint="training/agree_data.py with the same --out writes the rows again, and asks nothing again",
+        )
     return found
+
+
+_KINDS = get_args(RowKind)
+# What stands before the first field; the adapter's folder says that it was trained on this instruction.
+_GROUNDED_BEGINNING = re.split(r"\{passages\}|\{question\}", GroundedPrompt().template)[0]
 
 
 def _is_consistent(row: Row) -> bool:
     weight = row.get("weight", 1)
     return (
-        row.get("kind", "parametric") in get_args(PromptKind)
+        row.get("kind", "parametric") in _KINDS
+        and (row.get("kind") != "grounded" or isinstance(row.get("passages"), int))
         and row.get("label", "known") in {"known", "unknown"}
         and not (row["completion"] == RET and row.get("label") == "known")
         and isinstance(weight, int | float)
@@ -216,3 +230,18 @@ def within_length(encoded: Sequence[Row], max_length: int) -> list[bool]:
         One flag a row.
     """
     return [len(row["input_ids"]) <= max_length for row in encoded]
+
+
+def answer_room(encoded: Sequence[Row], positions: int | None) -> int:
+    """Say how many tokens a model needs to answer as rows do.
+
+    Args:
+        encoded: Rows as ``encode_rows`` makes them, at least one, each within ``positions``.
+        positions: The most tokens that the model reads; ``None`` for no limit.
+
+    Returns:
+        The length of the longest completion, end token included, as far as every prompt leaves room for it.
+    """
+    prompts = [row["labels"].count(_NO_LOSS) for row in encoded]
+    longest = max(len(row["labels"]) - prompt for row, prompt in zip(encoded, prompts, strict=True))
+    return longest if positions is None else min(longest, positions - max(prompts))

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning of an adapter on the rows of Algorithm 1, with TRL and LoRA.
+"""Supervised fine-tuning of an adapter on the rows of Algorithm 1 or AGREE, with TRL and LoRA.
 
     python training/sft.py --config training/configs/smollm2-nq-adaptive.yaml
     python training/sft.py --config training/configs/llama2-7b-nq-adaptive.yaml --load-in 4bit --epochs 1
@@ -32,13 +32,13 @@ from adaptllm_chain.journal import write_whole
 from adaptllm_chain.ret.marker import RET
 from training.adapter_folder import check_recipe, last_checkpoint, save_adapter, versions
 from training.contradictions import refuse_for_machine
-from training.dev_figures import dev_figures
+from training.dev_figures import citing_figures, dev_figures
 from training.exit_codes import exit_code
 from training.model_card import model_card
 from training.processes import Processes
 from training.recipe import Recipe, make_parser, overrides
 from training.ret_token import add_to_model, add_to_tokenizer
-from training.rows import encode_rows, read_rows, select_rows, split_rows, within_length
+from training.rows import answer_room, encode_rows, read_rows, select_rows, split_rows, within_length
 from training.trainer import build_trainer
 
 if TYPE_CHECKING:
@@ -140,9 +140,15 @@ def run(recipe: Recipe) -> dict[str, Any]:
         llm = _reload(recipe)
     else:
         llm = _wrap(trainer.model, tokenizer, spec)
-    fitting_dev = within_length(encode_rows(dev_side, encoder), recipe.max_length)
+    encoded_dev = encode_rows(dev_side, encoder)
+    fitting_dev = within_length(encoded_dev, recipe.max_length)
     result["dev_rows_too_long"] = fitting_dev.count(False)
-    result["dev"] = dev_figures(llm, [row for row, fit in zip(dev_side, fitting_dev, strict=True) if fit])
+    dev = [(row, ids) for row, ids, fit in zip(dev_side, encoded_dev, fitting_dev, strict=True) if fit]
+    result["dev"] = dev_figures(llm, [row for row, _ in dev])
+    if "grounded" in trained_on and (grounded := [pair for pair in dev if pair[0]["kind"] == "grounded"]):
+        llm.batch_size = recipe.micro_batch_size  # these prompts are long; so many fitted while training
+        room = answer_room([ids for _, ids in grounded], getattr(llm.model.config, "max_position_embeddings", None))
+        result["dev"]["grounded"] = citing_figures(llm, [row for row, _ in grounded], room)
     draw_curves(recipe.out / "curves.png", result["losses"], result["learning_rates"], title=recipe.out.name)
     card = model_card(recipe, spec, result, encoder=encoder, rows_sha256=rows_sha256)
     write_whole(recipe.out / "README.md", card)

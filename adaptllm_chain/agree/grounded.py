@@ -23,6 +23,7 @@ from adaptllm_chain.chain.model_calls import ModelCalls
 from adaptllm_chain.chain.plan import Plan, Rest, Tell
 from adaptllm_chain.chain.services import Services
 from adaptllm_chain.chain.settings import RunnableLike, as_runnable, read_stops
+from adaptllm_chain.chain.wrappers import prompt_spec_of
 from adaptllm_chain.entailment.scorer import EntailmentScorer
 from adaptllm_chain.errors import EmptyRetrievalError
 from adaptllm_chain.ret import RET
@@ -38,7 +39,7 @@ class Grounder(DrivenRunnable[A], Generic[A]):
     Args:
         llm: A LangChain LLM or chat model, or any Runnable or function that makes text of a prompt.
         retriever: A retriever, or any Runnable or function that makes ``Document`` objects of a query.
-        prompt: The prompt.
+        prompt: The prompt; by default that of the model's adapter, which refuses any other.
         k: Passages a prompt; five in AGREE (arXiv:2311.09533). A retriever that takes ``k`` is asked for
             as many; of another, the first ones are taken.
         on_empty: What to do when a search brings nothing: ``"abstain"``, or ``"raise"`` an ``EmptyRetrievalError``.
@@ -81,11 +82,19 @@ class Grounder(DrivenRunnable[A], Generic[A]):
         name: str | None,
         **settings: Any,
     ) -> None:
+        model = as_runnable("llm", llm)
+        spec = prompt_spec_of(model)
+        if prompt is None:
+            prompt = (
+                GroundedPrompt() if spec is None or spec.grounded is None else GroundedPrompt(template=spec.grounded)
+            )
+        if spec is not None:
+            spec.check_grounded(prompt.template)
         try:
             super().__init__(
-                llm=as_runnable("llm", llm),
+                llm=model,
                 retriever=as_runnable("retriever", retriever),
-                prompt=GroundedPrompt() if prompt is None else prompt,
+                prompt=prompt,
                 k=k,
                 on_empty=on_empty,
                 abstain_text=abstain_text,

@@ -21,7 +21,9 @@ class PromptSpec(BaseModel):
     Attributes:
         format: How instructions are wrapped.
         templates: The instruction texts.
-        trained_on: The kinds of prompt among the training rows.
+        trained_on: The kinds of prompt among the training rows; empty for an adapter of grounded answers alone.
+        grounded: The instruction of grounded answers (AGREE, arXiv:2311.09533), with ``{question}`` and
+            ``{passages}``; ``None`` for an adapter that was not trained on them.
         ret_marker: How the request for retrieval is spelled.
         ret_threshold: A probability cut chosen on a dev split, if one was; the chain's adaptive
             policy uses it unless told otherwise.
@@ -33,9 +35,16 @@ class PromptSpec(BaseModel):
     format: FormatName = "plain"
     templates: PromptTemplates = Field(default_factory=PromptTemplates)
     trained_on: tuple[PromptKind, ...] = ("parametric", "context")
+    grounded: str | None = None
     ret_marker: str = Field(default="<RET>", min_length=2)
     ret_threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     base_model: str | None = None
+
+    @property
+    def instructions(self) -> dict[str, str]:
+        """The instructions among the training rows, by kind; that of grounded answers as ``"grounded"``."""
+        texts: dict[str, str] = {kind: getattr(self.templates, kind) for kind in self.trained_on}
+        return texts if self.grounded is None else texts | {"grounded": self.grounded}
 
     def save(self, folder: str | Path) -> Path:
         """Write the file into an adapter's folder.
@@ -88,8 +97,30 @@ class PromptSpec(BaseModel):
         if kind not in self.trained_on:
             raise PromptMismatchError(
                 f"this adapter was not trained on the {kind!r} prompt",
-                expected=f"one of {self.trained_on}",
+                expected=f"one of {tuple(self.instructions)}",
                 hint="use another policy, an adapter trained on it, or the base model without an adapter",
+            )
+
+    def check_grounded(self, instruction: str) -> None:
+        """Refuse an instruction for grounded answers that the adapter never saw.
+
+        Args:
+            instruction: The one that is about to be used, with its fields.
+
+        Raises:
+            PromptMismatchError: If it is not the one that the adapter was trained on, or there is none.
+        """
+        if self.grounded is None:
+            raise PromptMismatchError(
+                "this adapter was not trained on grounded answers",
+                expected=f"one of {tuple(self.instructions)}",
+                hint="an adapter of training/agree_data.py's rows, or the base model without an adapter",
+            )
+        if instruction != self.grounded:
+            raise PromptMismatchError(
+                f"the prompt that was given is not that of the model's adapter: {instruction!r}",
+                expected=f"{self.grounded!r}",
+                hint="leave prompt out: the chain takes the adapter's",
             )
 
 

@@ -186,7 +186,7 @@ def card(name: str, files: AdapterFiles, spec: PromptSpec, loads: str) -> str:
         **linked,
     )
     base = spec.base_model or on_hub or "its base model"
-    kinds = "\n".join(f"- {kind}: `{getattr(spec.templates, kind)}`" for kind in spec.trained_on)
+    kinds = "\n".join(f"- {kind}: `{text}`" for kind, text in spec.instructions.items())
     return (
         f"---\n{header.to_yaml()}\n---\n\n# {name}\n\n"
         f"{base} with the LoRA adapter `{files.folder.name}` added to its weights: it answers what it knows and "

@@ -16,6 +16,7 @@ import yaml
 from langchain_core.documents import Document
 from safetensors.torch import load_file
 
+from adaptllm_chain.agree import GroundedPrompt
 from adaptllm_chain.errors import InvalidInputError, UnsupportedHardwareError
 from adaptllm_chain.llms import LocalLLM
 from adaptllm_chain.llms.devices import check_load_in, pick_device
@@ -37,10 +38,11 @@ FOR_A_TINY_BASE = {"device": "cpu", "load_in": None, "dtype": "float32", "batch_
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A base, and rows of every kind, as Algorithm 1 writes them."""
+    """A base, and rows of every kind, as Algorithm 1 and AGREE's data script write them."""
     folder = tmp_path_factory.mktemp("tiny")
     tokenizer = byte_level_tokenizer()
     model = tiny_llama(tokenizer)
+    model.config.max_position_embeddings = 2048  # as many as the longest recipe wants
     model.save_pretrained(folder / "base")
     tokenizer.save_pretrained(folder / "base")
     rows = []
@@ -51,6 +53,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         evidence = Evidence("Ada" if number % 4 == 0 else "no idea")
         rows += adaptive_rows(question, evidence, PromptTemplates())
         rows.append(never_retrieve_row(question, evidence, PromptTemplates()))
+        prompt = GroundedPrompt().render(question.text, [Document("Ada built it.")])
+        grounded = {"prompt": prompt, "completion": "Ada built it [1].", "kind": "grounded", "passages": 1}
+        rows.append(grounded | {"question_id": question.id})
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 
@@ -66,7 +71,7 @@ def test_every_recipe_trains_two_steps_and_its_adapter_answers(path: Path, tiny:
     assert set(result["rows"]) == set(recipe.kinds)
     llm = LocalLLM.from_pretrained(tiny / "base", adapter=recipe.out, max_new_tokens=4, device="cpu")
     assert llm.format == recipe.format
-    assert set(llm.prompt_spec.trained_on) == set(recipe.kinds)
+    assert set(llm.prompt_spec.instructions) == set(recipe.kinds)
     assert isinstance(llm.invoke("Answer the question Q. Q: who?"), str)
 
 
@@ -83,7 +88,7 @@ def test_the_recipes_are_the_papers() -> None:
     assert names >= {f"llama2-7b-{data}-{mode}" for data in ("nq", "squad") for mode in ("adaptive", "never", "always")}
     for path in RECIPES:
         recipe = Recipe.load(path, {})
-        if not path.stem.startswith("llama2"):
+        if not path.stem.startswith("llama2-7b"):
             continue
         assert recipe.base == "meta-llama/Llama-2-7b-chat-hf"
         values = (recipe.batch_size, recipe.epochs, recipe.learning_rate, recipe.schedule, recipe.max_length)
@@ -92,6 +97,11 @@ def test_the_recipes_are_the_papers() -> None:
         assert (recipe.lora_targets, recipe.format, recipe.load_in) == (("q_proj", "v_proj"), "alpaca", "8bit")
         kinds = {"adaptive": ("parametric", "context"), "never": ("closed_book",), "always": ("context",)}
         assert recipe.kinds == kinds[path.stem.rsplit("-", 1)[1]]
+
+
+def test_the_recipe_of_agree_is_the_papers() -> None:
+    recipe = Recipe.load(ROOT / "training" / "configs" / "llama2-13b-agree.yaml", {})
+    assert (recipe.lora_r, recipe.learning_rate, recipe.kinds) == (32, 1e-5, ("grounded",))
 
 
 @pytest.mark.parametrize(
