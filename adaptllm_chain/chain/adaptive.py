@@ -92,7 +92,7 @@ class AdaptiveRetrievalChain(DrivenRunnable[AdaptiveAnswer]):
     llm: Runnable[Any, Any]
     retriever: Runnable[Any, Any] | None
     policy: Policy
-    prompts: PromptTemplates | None
+    prompts: PromptTemplates | None = Field(examples=[PromptTemplates()])
     max_rounds: int = Field(ge=1, examples=[1])
     on_empty: OnEmpty = Field(examples=["answer"])
     abstain_text: str

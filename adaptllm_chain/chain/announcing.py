@@ -21,7 +21,8 @@ async def _aasdict(what: Any) -> dict[str, Any]:
     return asdict(what)
 
 
-# LangChain's tracers write down runs, and no custom events.
+# LangChain's tracers write down runs, and no custom events. The run comes first: astream_events writes the question
+# into the data of the first event that passes its filters, and what is announced cannot be written into.
 _RECORD: Runnable[Any, dict[str, Any]] = RunnableLambda(asdict, _aasdict)
 
 
@@ -52,8 +53,8 @@ class Announcing(Service[Announce]):
         outcomes: list[Exception | None] = []
         for errand, config in zip(errands, configs, strict=True):
             try:
-                dispatch_custom_event(self.event, errand.what, config=config)
                 _RECORD.invoke(errand.what, self._recorded(config))
+                dispatch_custom_event(self.event, errand.what, config=config)
                 outcomes.append(None)
             except Exception as error:
                 outcomes.append(error)
@@ -72,8 +73,8 @@ class Announcing(Service[Announce]):
         outcomes: list[Exception | None] = []
         for errand, config in zip(errands, configs, strict=True):
             try:
-                await adispatch_custom_event(self.event, errand.what, config=config)
                 await _RECORD.ainvoke(errand.what, self._recorded(config))
+                await adispatch_custom_event(self.event, errand.what, config=config)
                 outcomes.append(None)
             except Exception as error:
                 outcomes.append(error)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
 from typing import Any, Generic, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -36,7 +37,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
 
     @abstractmethod
     def _plan(self, value: AdaptiveInput, config: RunnableConfig) -> Plan:
-        """Plan one question with the settings in its config; bad input raises only when the plan is started."""
+        """Plan one question with the settings in its config, which may be wrong; bad input raises only when started."""
 
     @abstractmethod
     def _services(self, arguments: Mapping[str, Any]) -> Services:
@@ -172,8 +173,9 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
         Yields:
             Parts of the result that can be added, each as soon as it is known.
         """
-        async for chunk in self.atransform(_once(input), config, **kwargs):
-            yield chunk
+        async with aclosing(self.atransform(_once(input), config, **kwargs)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     def transform(
         self,
@@ -198,7 +200,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
         input: AsyncIterator[AdaptiveInput],  # noqa: A002
         config: RunnableConfig | None = None,
         **kwargs: Any,
-    ) -> AsyncIterator[A]:
+    ) -> AsyncGenerator[A, None]:
         """Answer one question that itself comes as a stream.
 
         Args:
@@ -209,8 +211,15 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
         Yields:
             Parts of the result, as ``stream`` does.
         """
-        async for chunk in self._atransform_stream_with_config(input, self._atransform, config, **kwargs):
-            yield chunk
+        chunks = self._atransform_stream_with_config(input, self._atransform, config, **kwargs)
+        # A stream that is closed early stops the model before it is closed, not when the loop gets round to it.
+        async with aclosing(cast("AsyncGenerator[A, None]", chunks)):
+            async for chunk in chunks:
+                yield chunk
+
+    def _lazy_plan(self, value: AdaptiveInput, config: RunnableConfig) -> Plan:
+        # Its settings, too, are read only when it starts: wrong ones fail their own question, and no other of a batch.
+        yield from self._plan(value, config)
 
     # The workers: LangChain opens and closes the runs around them; their config is for the run's children.
 
@@ -218,14 +227,14 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
         self, value: AdaptiveInput, run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> A:
         check_concurrency(config)
-        (result,) = run_batch([self._plan(value, config)], self._services(kwargs), [config])
+        (result,) = run_batch([self._lazy_plan(value, config)], self._services(kwargs), [config])
         return cast("A", _raised(result))
 
     async def _ainvoke(
         self, value: AdaptiveInput, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> A:
         check_concurrency(config)
-        (result,) = await arun_batch([self._plan(value, config)], self._services(kwargs), [config])
+        (result,) = await arun_batch([self._lazy_plan(value, config)], self._services(kwargs), [config])
         return cast("A", _raised(result))
 
     def _batch(
@@ -236,7 +245,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
         **kwargs: Any,
     ) -> list[A | Exception]:
         check_concurrency(*config)
-        plans = [self._plan(value, own) for value, own in zip(values, config, strict=True)]
+        plans = [self._lazy_plan(value, own) for value, own in zip(values, config, strict=True)]
         return cast("list[A | Exception]", run_batch(plans, self._services(kwargs), config))
 
     async def _abatch(
@@ -247,7 +256,7 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
         **kwargs: Any,
     ) -> list[A | Exception]:
         check_concurrency(*config)
-        plans = [self._plan(value, own) for value, own in zip(values, config, strict=True)]
+        plans = [self._lazy_plan(value, own) for value, own in zip(values, config, strict=True)]
         return cast("list[A | Exception]", await arun_batch(plans, self._services(kwargs), config))
 
     def _transform(
@@ -270,8 +279,9 @@ class DrivenRunnable(RunnableSerializable[AdaptiveInput, A], Generic[A]):
     ) -> AsyncIterator[Any]:
         check_concurrency(config)
         async for value in ajoin_chunks(values):
-            async for chunk in arun_stream(self._plan(value, config), self._services(kwargs), config):
-                yield chunk
+            async with aclosing(arun_stream(self._plan(value, config), self._services(kwargs), config)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
 
 async def _once(value: AdaptiveInput) -> AsyncIterator[AdaptiveInput]:

@@ -10,6 +10,7 @@ from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableBranch, RunnableLambda, RunnablePassthrough
 
 from adaptllm_chain.chain.inputs import read_history, read_input
+from adaptllm_chain.chain.settings import as_runnable
 
 INSTRUCTIONS = (
     "Write the user's last question so that it can be understood without the conversation: put what was meant in place "
@@ -37,8 +38,13 @@ def condense_question(llm: LanguageModelLike, prompt: BasePromptTemplate[Any] | 
 
     Returns:
         The step; its run is called ``condense_question`` in traces.
+
+    Raises:
+        InvalidInputError: If ``llm`` is no model.
     """
-    standalone: Runnable[Any, str] = (CONDENSE if prompt is None else prompt) | llm | StrOutputParser()
+    standalone: Runnable[Any, str] = (
+        (CONDENSE if prompt is None else prompt) | as_runnable("llm", llm) | StrOutputParser()
+    )
     rewrite = RunnableLambda(_turn) | RunnablePassthrough.assign(input=standalone)
     untouched: Runnable[Any, Any] = RunnablePassthrough()
     return RunnableBranch((_follows_up, rewrite), untouched).with_config(run_name="condense_question")

@@ -89,11 +89,11 @@ def read_history(value: Any) -> list[Any]:
         before the user's last message, as text. Empty for a first question, or where there is no question.
 
     Raises:
-        InvalidInputError: If a list holds something else than messages.
+        InvalidInputError: If ``chat_history``, or a list, holds something else than messages.
     """
     if isinstance(value, Mapping):
         if value.get("chat_history"):
-            return list(value["chat_history"])
+            return _checked_history(value["chat_history"])
         key = _question_key(value)
         value = None if key is None else value[key]
     if isinstance(value, PromptValue):
@@ -110,6 +110,22 @@ def read_history(value: Any) -> list[Any]:
         for message in earlier
         if isinstance(message, HumanMessage | AIMessage) and message.text
     ]
+
+
+def _checked_history(history: Any) -> list[Any]:
+    # A text would be read letter by letter, and ConversationalRetrievalChain's pairs have no roles.
+    refused = InvalidInputError(
+        f"chat_history={_shown(history)}",
+        expected="a list of messages, in any form that LangChain takes",
+        hint='"chat_history": [("human", "What is the Falkirk Wheel?"), ("ai", "A boat lift.")]',
+    )
+    if not isinstance(history, list | tuple):
+        raise refused
+    try:
+        convert_to_messages(history)
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise refused from error
+    return list(history)
 
 
 def _question_key(value: Mapping[str, Any]) -> str | None:

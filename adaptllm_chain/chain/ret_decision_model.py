@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
@@ -226,10 +226,10 @@ def _wave(asks: Sequence[Ask | Exception], configs: Sequence[RunnableConfig]) ->
 
 
 def _check_questions(questions: Any) -> None:
-    if not questions:
+    if not questions or not isinstance(questions, Mapping):
         raise InvalidInputError(
-            f"a request with questions={questions!r}",
-            expected="at least one question",
+            f"a request with questions={questions!r:.120}",
+            expected="at least one question, under its name",
             hint='{"state": "who?", "questions": {"retrieve": Noul(instructions="Is retrieval needed?")}}',
         )
     for name, question in questions.items():

@@ -34,6 +34,7 @@ def as_runnable(what: Literal["llm", "retriever"], thing: RunnableLike) -> Runna
         raise InvalidInputError(
             f"{what}={thing!r:.80} is a {type(thing).__name__}",
             expected=f"a LangChain {'model' if what == 'llm' else 'retriever'}, another Runnable, or a function",
+            hint="retriever=store.as_retriever()" if hasattr(thing, "as_retriever") else None,
         ) from error
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -59,7 +60,7 @@ def run_stream(plan: Plan, services: Services, config: RunnableConfig) -> Iterat
         plan.close()
 
 
-async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) -> AsyncIterator[AddableDict]:
+async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) -> AsyncGenerator[AddableDict, None]:
     """Drive a plan to its end.
 
     Args:
@@ -80,8 +81,9 @@ async def arun_stream(plan: Plan, services: Services, config: RunnableConfig) ->
                 yield AddableDict(step.keys)
             elif isinstance(step, Rest | Read):
                 retelling = Retelling(step)
-                async for piece in _aretold(retelling, output, chunks):
-                    yield AddableDict(answer=piece)
+                async with aclosing(_aretold(retelling, output, chunks)) as pieces:
+                    async for piece in pieces:
+                        yield AddableDict(answer=piece)
                 reply = retelling.text
             elif isinstance(step, Ask):
                 await _aend(chunks)
@@ -141,7 +143,9 @@ def _retold(retelling: Retelling, output: StreamedOutput, chunks: Iterator[Any])
     yield from retelling.finish(output.last())
 
 
-async def _aretold(retelling: Retelling, output: StreamedOutput, chunks: AsyncIterator[Any]) -> AsyncIterator[str]:
+async def _aretold(
+    retelling: Retelling, output: StreamedOutput, chunks: AsyncIterator[Any]
+) -> AsyncGenerator[str, None]:
     for text in output.held():
         for piece in retelling.push(text):
             yield piece

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 from langchain_core.tools import StructuredTool
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field, create_model, field_validator
 
 from adaptllm_chain.chain.inputs import AdaptiveInput
 from adaptllm_chain.records import AdaptiveAnswer
@@ -27,6 +27,14 @@ class ToolQuestion(BaseModel):
     """
 
     question: str = Field(description="One question that can be understood without the conversation.")
+
+    # Refused here, the agent is told so and may ask again; refused by the chain, the agent's run would end.
+    @field_validator("question")
+    @classmethod
+    def _is_asked(cls, question: str) -> str:
+        if not question.strip():
+            raise ValueError("the question is empty")
+        return question
 
 
 def answering_tool(
@@ -54,12 +62,13 @@ def answering_tool(
         args_schema = create_model(name, **fields) if fields else ToolQuestion
 
     # No config is passed on: LangChain's context holds that of the tool's children, the one of the call is its own.
-    def answer(**arguments: Any) -> tuple[str, AdaptiveAnswer]:
-        result = chain.invoke(arguments)
+    # LangChain hands on a bare text by position: tool.invoke("Who wrote Emma?").
+    def answer(*text: str, **arguments: Any) -> tuple[str, AdaptiveAnswer]:
+        result = chain.invoke(*text or (arguments,))
         return result["answer"], result
 
-    async def aanswer(**arguments: Any) -> tuple[str, AdaptiveAnswer]:
-        result = await chain.ainvoke(arguments)
+    async def aanswer(*text: str, **arguments: Any) -> tuple[str, AdaptiveAnswer]:
+        result = await chain.ainvoke(*text or (arguments,))
         return result["answer"], result
 
     return StructuredTool.from_function(

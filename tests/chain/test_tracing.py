@@ -146,8 +146,8 @@ def test_l3_events_in_order_with_their_parents() -> None:
     assert [kind for kind in kinds if kind != "on_llm_end"] == [
         "on_chain_start",
         "on_llm_start",
-        "on_custom_event",
         *("on_chain_start", "on_chain_end"),  # the decision as a run, for traces
+        "on_custom_event",
         *("on_retriever_start", "on_retriever_end"),
         "on_llm_start",
         "on_chain_end",
