@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adaptllm_chain.cli.options import add_decision_options, add_mode_options, add_model_options
+from adaptllm_chain.cli.options import (
+    add_decision_options,
+    add_index_options,
+    add_mode_options,
+    add_model_options,
+)
 from adaptllm_chain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -44,14 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--file", type=Path, metavar="F", help="a file with one question a line; in a .jsonl, one JSON object a line"
     )
-    parser.add_argument(
-        "--index", type=Path, metavar="DIR", help="what `adaptllm index` made; by default the articles of the demo"
-    )
-    parser.add_argument(
-        "--embeddings",
-        metavar="E",
-        help="the embedder of the index, if it no longer lies where the index says (default: what the index says)",
-    )
+    add_index_options(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line on stdout, and nothing else")
     add_mode_options(parser)
     add_decision_options(parser)

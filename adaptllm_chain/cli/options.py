@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 from typing import Literal
 
 from adaptllm_chain.llms.embedded import EMBEDDED
 
 NONE = "none"
 MODES = ("never_retrieve", "always_retrieve", "adaptive", "popularity")
-SUITES = ("paper",)
+SUITES = ("paper", "agree")
 ON_EMPTY = ("answer", "abstain", "raise")
 LOAD_IN = ("8bit", "4bit")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -47,6 +48,22 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         default=8,
         metavar="N",
         help="questions that are answered together (default 8); each batch is printed when it is done",
+    )
+
+
+def add_index_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says which passages are searched.
+
+    Args:
+        parser: The parser of a command.
+    """
+    parser.add_argument(
+        "--index", type=Path, metavar="DIR", help="what `adaptllm index` made; by default the articles of the demo"
+    )
+    parser.add_argument(
+        "--embeddings",
+        metavar="E",
+        help="the embedder of the index, if it no longer lies where the index says (default: what the index says)",
     )
 
 

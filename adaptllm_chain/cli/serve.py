@@ -7,10 +7,9 @@ import math
 import os
 from collections.abc import Sized
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adaptllm_chain.cli.options import MODES, add_decision_options, add_model_options, whole_number
+from adaptllm_chain.cli.options import MODES, add_decision_options, add_index_options, add_model_options, whole_number
 
 if TYPE_CHECKING:
     from adaptllm_chain.chain import AdaptiveRetrievalChain
@@ -32,14 +31,7 @@ def add_parser(subparsers: Any) -> None:
         description="Answers questions over HTTP: a page, POST /ask, OpenAI's POST /v1/chat/completions, and measures "
         "for Prometheus. Questions that come together are answered together.",
     )
-    parser.add_argument(
-        "--index", type=Path, metavar="DIR", help="what `adaptllm index` made; by default the articles of the demo"
-    )
-    parser.add_argument(
-        "--embeddings",
-        metavar="E",
-        help="the embedder of the index, if it no longer lies where the index says (default: what the index says)",
-    )
+    add_index_options(parser)
     parser.add_argument(
         "--mode",
         default="adaptive",

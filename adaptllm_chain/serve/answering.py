@@ -7,24 +7,26 @@ it computes, so a stream and a batch take turns there. Models behind an API are 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import AdaptLLMError
 from adaptllm_chain.records import AdaptiveAnswer
 from adaptllm_chain.serve.batcher import MicroBatcher
 from adaptllm_chain.serve.failures import ModelFailedError
+from adaptllm_chain.serve.listeners import DecisionListener, UsageListener
 from adaptllm_chain.serve.measures import Measures
-from adaptllm_chain.serve.progress import Answered, Progress, follow
+from adaptllm_chain.serve.progress import Answered, Decided, Found, Piece, Progress, Usage
 from adaptllm_chain.serve.settings import ServerSettings
 from adaptllm_chain.serve.threads import in_thread
-from adaptllm_chain.serve.usage import Usage, UsageListener
-from adaptllm_chain.serve.variants import Variants, Way
+from adaptllm_chain.serve.ways import Ending, Way, Ways
 
+# A question as the chain takes it, and how to answer it.
+_Asked = tuple[dict[str, Any], Way]
 _Result = tuple[AdaptiveAnswer, Usage | None]
 
 
@@ -37,13 +39,14 @@ class Answering:
         measures: Where answers and batches are counted.
 
     Attributes:
-        variants: The ways in which it can answer.
+        ways: The ways in which it can answer.
         settings: The operator's settings.
         measures: Where answers and batches are counted.
     """
 
     def __init__(self, chain: AdaptiveRetrievalChain, settings: ServerSettings, measures: Measures) -> None:
-        self.variants = Variants(chain, settings.max_k)
+        self._chain = chain
+        self.ways = Ways(chain, settings.max_k)
         self.settings = settings
         self.measures = measures
         # Threads are started when they are needed, and end with the process: nothing has to be closed, so that the
@@ -51,7 +54,7 @@ class Answering:
         self._threads = ThreadPoolExecutor(
             settings.parallel_batches + settings.max_concurrency, thread_name_prefix="adaptllm-serve"
         )
-        self._batcher: MicroBatcher[Way, dict[str, Any], _Result] = MicroBatcher(
+        self._batcher: MicroBatcher[Ending, _Asked, _Result] = MicroBatcher(
             self._answer_batch,
             executor=self._threads,
             size=settings.batch_size,
@@ -75,7 +78,7 @@ class Answering:
         """
         started = time.perf_counter()
         with _model_failures():
-            result, usage = await self._batcher.submit(way, value)
+            result, usage = await self._batcher.submit(way.ending, (value, way))
         answered = Answered(result, time.perf_counter() - started, usage)
         self._count(answered, endpoint)
         return answered
@@ -89,13 +92,12 @@ class Answering:
             endpoint: Where it was asked, for the measures.
 
         Yields:
-            The steps; the last one is the answer.
+            What was decided, what was found, the answer piece by piece, and the whole of it.
 
         Raises:
             AdaptLLMError: What the chain raised.
         """
-        chain = self.variants.chain_for(way)
-        steps = in_thread(partial(follow, chain, value, way, time.perf_counter()), self._threads)
+        steps = in_thread(partial(self._steps, value, way, time.perf_counter()), self._threads)
         async with aclosing(steps):
             with _model_failures():
                 async for step in steps:
@@ -103,20 +105,32 @@ class Answering:
                         self._count(step, endpoint)
                     yield step
 
-    def _answer_batch(self, way: Way, values: list[dict[str, Any]]) -> list[_Result | Exception]:
-        chain = self.variants.chain_for(way)
-        self.measures.batch(len(values))
-        listeners = [UsageListener() for _ in values]
-        results: list[Any] = chain.batch(
-            list(values),
-            [{"callbacks": [listener]} for listener in listeners],
+    def _answer_batch(self, ending: Ending, asked: Sequence[_Asked]) -> list[_Result | Exception]:
+        self.measures.batch(len(asked))
+        listeners = [UsageListener() for _ in asked]
+        results: list[Any] = self._chain.batch(
+            [value for value, _ in asked],
+            [way.config(listener) for (_, way), listener in zip(asked, listeners, strict=True)],
             return_exceptions=True,
-            **way.arguments(chain),
+            **ending.arguments(),
         )
         return [
             result if isinstance(result, Exception) else (result, listener.usage)
             for result, listener in zip(results, listeners, strict=True)
         ]
+
+    def _steps(self, value: dict[str, Any], way: Way, started: float) -> Generator[Progress, None, None]:
+        usage, decision = UsageListener(), DecisionListener()
+        total: Any = None
+        for part in self._chain.stream(value, way.config(usage, decision), **way.ending.arguments()):
+            total = part if total is None else total + part
+            if "retrieved" in part:
+                yield Decided(decision.taken, part["ret_probability"])
+            if "context" in part:
+                yield Found(part["context"])
+            if piece := part.get("answer"):
+                yield Piece(piece)
+        yield Answered(cast("AdaptiveAnswer", total), time.perf_counter() - started, usage.usage)
 
     def _count(self, answered: Answered, endpoint: str) -> None:
         self.measures.answered(answered.result["decision"].route, endpoint, answered.seconds)

@@ -8,16 +8,15 @@ from starlette.requests import HTTPConnection
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
-from adaptllm_chain.serve.access import key_check
+from adaptllm_chain.serve.access import ConcurrencyLimit, HeadAsGet, SecurityHeaders, key_check, path_of
 from adaptllm_chain.serve.answering import Answering
 from adaptllm_chain.serve.chat import chat_routes
 from adaptllm_chain.serve.failures import failure_of
 from adaptllm_chain.serve.measures import CONTENT_TYPE, Measures
-from adaptllm_chain.serve.middleware import ConcurrencyLimit, SecurityHeaders, path_of
 from adaptllm_chain.serve.native import ask_routes, open_routes
+from adaptllm_chain.serve.outgoing import JSON
 from adaptllm_chain.serve.page_files import page_routes
 from adaptllm_chain.serve.settings import ServerSettings
-from adaptllm_chain.serve.wire import JSON
 
 _OPENAI = "/v1/"
 _ASKING = frozenset({"/ask", "/v1/chat/completions"})
@@ -27,9 +26,9 @@ def create_app(chain: AdaptiveRetrievalChain, settings: ServerSettings | None = 
     """Make a web application of a chain.
 
     It answers ``GET /health``, ``GET /settings``, ``POST /ask``, ``POST /v1/chat/completions``, ``GET /v1/models``,
-    ``GET /metrics``, and ``GET /`` with a page. Questions that arrive together and are to be answered in the same way
-    become one ``chain.batch`` in a thread; streams run in threads of their own. The chain's model must stand being
-    called from several threads, as ``LocalLLM`` and clients of an API do.
+    ``GET /metrics``, and ``GET /`` with a page. Questions that arrive together become one ``chain.batch`` in a
+    thread, whatever their mode, threshold and ``k``; streams run in threads of their own. The chain's model must stand
+    being called from several threads, as ``LocalLLM`` and clients of an API do.
 
     It can be mounted in another application, ``app.mount("/answers", create_app(chain))``; it needs no start and no
     end. Run one process of it for a model: what is batched and limited is counted in the process.
@@ -53,9 +52,14 @@ def create_app(chain: AdaptiveRetrievalChain, settings: ServerSettings | None = 
     settings = settings or ServerSettings()
     measures = Measures(settings.batch_size)
     answering = Answering(chain, settings, measures)
-    # The interactive documentation would load scripts of other sites, which the headers forbid.
     app = FastAPI(
-        title="adaptllm", description="Answers questions; retrieves only when it helps.", docs_url=None, redoc_url=None
+        title="adaptllm",
+        description="Answers questions; retrieves only when it helps.",
+        # The interactive documentation would load scripts of other sites, which the headers forbid.
+        docs_url=None,
+        redoc_url=None,
+        # The address would be made of headers, which behind a proxy are not those of the client.
+        redirect_slashes=False,
     )
     for router in (open_routes(answering), page_routes()):
         app.include_router(router)
@@ -77,6 +81,7 @@ def create_app(chain: AdaptiveRetrievalChain, settings: ServerSettings | None = 
     app.add_middleware(
         ConcurrencyLimit, paths=_ASKING, limit=settings.max_concurrency, gauge=measures.in_flight, tell=tell
     )
+    app.add_middleware(HeadAsGet)
     app.add_middleware(SecurityHeaders)
     return app
 

@@ -12,14 +12,12 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from adaptllm_chain.serve.answering import Answering
-from adaptllm_chain.serve.bodies import check_question, read_body
-from adaptllm_chain.serve.chat_request import ChatQuestion, read_chat
-from adaptllm_chain.serve.departure import unless_client_leaves
+from adaptllm_chain.serve.chat_request import ChatQuestion, ChatRequest, check_model, read_chat
 from adaptllm_chain.serve.failures import failure_of
-from adaptllm_chain.serve.progress import Answered, Decided, Piece
-from adaptllm_chain.serve.requests import ChatRequest
+from adaptllm_chain.serve.incoming import check_question, read_body, unless_client_leaves
+from adaptllm_chain.serve.outgoing import JSON, EventStream, event
+from adaptllm_chain.serve.progress import Answered, Decided, Piece, Usage
 from adaptllm_chain.serve.results import decided_row, evidence_row
-from adaptllm_chain.serve.wire import JSON, EventStream, event
 
 _ENDPOINT = "chat"
 _DONE = b"data: [DONE]\n\n"
@@ -38,7 +36,7 @@ class _Completion:
         return {
             **self._head("chat.completion"),
             "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
-            "usage": None if answered.usage is None else answered.usage.as_openai(),
+            "usage": None if answered.usage is None else _counts(answered.usage),
             "adaptllm": evidence,
         }
 
@@ -46,8 +44,8 @@ class _Completion:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return event({**self._head("chat.completion.chunk"), "choices": [choice], **more})
 
-    def usage_chunk(self, counts: dict[str, int]) -> bytes:
-        return event({**self._head("chat.completion.chunk"), "choices": [], "usage": counts})
+    def usage_chunk(self, usage: Usage) -> bytes:
+        return event({**self._head("chat.completion.chunk"), "choices": [], "usage": _counts(usage)})
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
@@ -71,11 +69,17 @@ def chat_routes(answering: Answering) -> APIRouter:
         """List the model."""
         return {"object": "list", "data": [_model_row(settings.model, started)]}
 
+    @router.get("/models/{model:path}")
+    async def show_model(model: str) -> dict[str, Any]:
+        """Describe the model."""
+        check_model(model, settings.model)
+        return _model_row(settings.model, started)
+
     @router.post("/chat/completions")
     async def complete(request: Request) -> Response:
         """Answer the last message of the user; the field ``adaptllm`` tells how the answer was come by."""
-        body = await read_body(request, ChatRequest, settings.max_body_bytes)
-        asked = read_chat(body, answering.variants, settings.model)
+        body = await read_body(request, ChatRequest, settings)
+        asked = read_chat(body, answering.ways, settings.model)
         check_question(asked.question, settings.max_question_chars)
         completion = _Completion(settings.model)
         if body.stream:
@@ -102,11 +106,16 @@ async def _chunks(
                 elif isinstance(step, Answered):
                     yield completion.chunk({}, "stop", adaptllm=_evidence(step, asked))
                     if with_usage and step.usage is not None:
-                        yield completion.usage_chunk(step.usage.as_openai())
+                        yield completion.usage_chunk(step.usage)
     except Exception as error:
         failure = answering.measures.counted(failure_of(error))
         yield event(failure.body(as_openai=True))
     yield _DONE
+
+
+def _counts(usage: Usage) -> dict[str, int]:
+    read, written = usage.prompt_tokens, usage.completion_tokens
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def _evidence(answered: Answered, asked: ChatQuestion) -> dict[str, Any]:

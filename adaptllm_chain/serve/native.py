@@ -7,18 +7,31 @@ from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import Field
 
 from adaptllm_chain.serve.answering import Answering
-from adaptllm_chain.serve.bodies import check_question, read_body
-from adaptllm_chain.serve.departure import unless_client_leaves
 from adaptllm_chain.serve.failures import failure_of
+from adaptllm_chain.serve.incoming import check_question, read_body, unless_client_leaves
+from adaptllm_chain.serve.outgoing import JSON, EventStream, event
 from adaptllm_chain.serve.progress import Decided, Found, Piece, Progress
-from adaptllm_chain.serve.requests import AskRequest
 from adaptllm_chain.serve.results import AnswerRow, answer_row, decided_row, passage_rows
-from adaptllm_chain.serve.variants import Way
-from adaptllm_chain.serve.wire import JSON, EventStream, event
+from adaptllm_chain.serve.ways import Way, Wishes
 
 _ENDPOINT = "ask"
+
+
+class AskRequest(Wishes):
+    """The body of ``POST /ask``.
+
+    Attributes:
+        question: The question.
+        stream: Whether to answer with server-sent events.
+        popularity: How popular the subject is; for a server whose mode is ``popularity``.
+    """
+
+    question: str = Field(examples=["Who wrote Hamlet?"])
+    stream: bool = False
+    popularity: float | None = Field(default=None, allow_inf_nan=False, examples=[1200])
 
 
 def open_routes(answering: Answering) -> APIRouter:
@@ -31,7 +44,7 @@ def open_routes(answering: Answering) -> APIRouter:
         The routes.
     """
     router = APIRouter()
-    settings, variants = answering.settings, answering.variants
+    settings, ways = answering.settings, answering.ways
 
     @router.get("/health")
     async def health() -> dict[str, Any]:
@@ -44,10 +57,11 @@ def open_routes(answering: Answering) -> APIRouter:
         return {
             "model": settings.model,
             "adapter": settings.adapter,
-            "mode": variants.mode,
-            "threshold": variants.threshold,
-            "k": variants.k,
-            "modes": variants.modes,
+            "mode": ways.mode,
+            "modes": ways.modes,
+            "threshold": ways.threshold,
+            "k": ways.k,
+            "max_k": ways.max_k,
             "needs_key": settings.api_key is not None,
             "max_question_chars": settings.max_question_chars,
             "passages": settings.passages,
@@ -72,11 +86,11 @@ def ask_routes(answering: Answering) -> APIRouter:
     @router.post("/ask", responses={200: {"model": AnswerRow}}, openapi_extra={"requestBody": body})
     async def ask(request: Request) -> Response:
         """Answer a question; with ``"stream": true`` as the events ``decision``, ``context``, ``token``…, ``done``."""
-        asked = await read_body(request, AskRequest, settings.max_body_bytes)
+        asked = await read_body(request, AskRequest, settings)
         value: dict[str, Any] = {"question": check_question(asked.question, settings.max_question_chars)}
         if asked.popularity is not None:
             value["popularity"] = asked.popularity
-        way = answering.variants.choose(asked)
+        way = answering.ways.choose(asked)
         if asked.stream:
             return EventStream(_events(answering, value, way))
         return JSON(answer_row(await unless_client_leaves(request, answering.answer(value, way, _ENDPOINT))))

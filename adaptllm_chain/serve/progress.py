@@ -1,20 +1,13 @@
-"""One question followed through the chain, and told in the words of the service."""
+"""The steps of an answer, as they are told while it comes."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 
-from adaptllm_chain.chain import AdaptiveRetrievalChain
-from adaptllm_chain.chain.announcing import DECISION_EVENT
 from adaptllm_chain.records import AdaptiveAnswer, Decision
-from adaptllm_chain.serve.usage import Usage, UsageListener
-from adaptllm_chain.serve.variants import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +46,22 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of all calls of the model for one question.
+
+    Attributes:
+        prompt_tokens: Those that it read.
+        completion_tokens: Those that it wrote.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The answer is complete.
 
@@ -68,47 +77,3 @@ class Answered:
 
 
 Progress: TypeAlias = Decided | Found | Piece | Answered
-
-
-def follow(
-    chain: AdaptiveRetrievalChain, value: dict[str, Any], way: Way, started: float
-) -> Generator[Progress, None, None]:
-    """Answer a question and tell of each step.
-
-    Args:
-        chain: The chain.
-        value: The question, as the chain takes it.
-        way: How to answer.
-        started: When it was asked, by ``time.perf_counter``.
-
-    Yields:
-        What was decided, what was found, the answer piece by piece, and the whole of it.
-    """
-    usage, decisions = UsageListener(), _DecisionListener()
-    total: Any = None
-    for part in chain.stream(value, {"callbacks": [usage, decisions]}, **way.arguments(chain)):
-        total = part if total is None else total + part
-        if "retrieved" in part:
-            yield Decided(decisions.taken, part["ret_probability"])
-        if "context" in part:
-            yield Found(part["context"])
-        if piece := part.get("answer"):
-            yield Piece(piece)
-    yield Answered(cast("AdaptiveAnswer", total), time.perf_counter() - started, usage.usage)
-
-
-class _DecisionListener(BaseCallbackHandler):
-    """Hears the decision when it is taken: the result tells it only together with the passages."""
-
-    taken: Decision
-
-    def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
-        """Take the decision.
-
-        Args:
-            name: What the event is called.
-            data: What it tells.
-            **kwargs: Not used.
-        """
-        if name == DECISION_EVENT:
-            self.taken = data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Real
+from pathlib import PurePath
 from typing import Any, NotRequired
 
 from langchain_core.documents import Document
@@ -18,12 +19,13 @@ from adaptllm_chain.serve.progress import Answered, Decided
 
 
 class DecisionRow(TypedDict):
-    """Why a question was answered from memory or with retrieval."""
+    """Why a question was answered from memory or with retrieval; the signal is explained in ``RetSignal``."""
 
     rule: str
     reason: str
     threshold: float | None
     signal_kind: str
+    signal_probability: float | None
 
 
 class PassageRow(TypedDict):
@@ -135,8 +137,16 @@ def _passage_row(passage: Document) -> PassageRow:
         "title": "" if title is None else str(title),
         "text": passage.page_content,
         "score": _number(passage.metadata.get("score")),
-        "id": passage.id,
+        "id": _told_id(passage),
     }
+
+
+def _told_id(passage: Document) -> str | None:
+    """The id; of a file's path on this machine the name alone, for the folders are the operator's affair."""
+    source = PurePath(str(passage.metadata.get("source", "")))
+    if passage.id is None or not source.is_absolute():
+        return passage.id
+    return passage.id.removeprefix(f"{source.parent.as_posix().rstrip('/')}/")
 
 
 def _marked(row: PassageRow, answer: str) -> PassageRow:
@@ -149,9 +159,10 @@ def _decision_row(decision: Decision) -> DecisionRow:
         "reason": decision.reason,
         "threshold": decision.threshold,
         "signal_kind": decision.signal.kind,
+        "signal_probability": _number(decision.signal.probability),
     }
 
 
-def _number(score: Any) -> float | None:
+def _number(value: Any) -> float | None:
     # Scores are often numpy's, and JSON has no NaN.
-    return float(score) if isinstance(score, Real) and math.isfinite(score) else None
+    return float(value) if isinstance(value, Real) and math.isfinite(value) else None

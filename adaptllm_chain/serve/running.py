@@ -51,6 +51,22 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def server_config(app: ASGIApp) -> uvicorn.Config:
+    """Set uvicorn up.
+
+    Args:
+        app: The application.
+
+    Returns:
+        What uvicorn needs to serve it.
+    """
+    # What is told to the user is told by the command; uvicorn's access log would go to stdout, and its warnings tell of
+    # nothing but bad requests. h11, also where httptools is installed: it limits the size of a request's head.
+    return uvicorn.Config(
+        app, http="h11", ws="none", log_level="error", access_log=False, server_header=False, backlog=_BACKLOG
+    )
+
+
 class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -74,9 +90,7 @@ def run_app(app: ASGIApp, listener: socket.socket, on_ready: Callable[[], None])
     Raises:
         KeyboardInterrupt: After Ctrl-C.
     """
-    # What is told to the user is told by the command; uvicorn's access log would go to stdout.
-    config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", backlog=_BACKLOG)
-    server = _Server(config, on_ready)
+    server = _Server(server_config(app), on_ready)
 
     def stop(*_: object) -> None:
         server.should_exit = True

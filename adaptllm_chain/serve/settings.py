@@ -22,6 +22,7 @@ class ServerSettings:
         max_concurrency: The most questions at a time, waiting ones and streams included; more are turned away (429).
         max_question_chars: The most characters of a question.
         max_body_bytes: The most bytes of a request's body.
+        body_timeout_s: How long a request's body may take to come, in seconds.
         max_k: The most passages that a request may ask for.
         batch_size: The most questions that are answered together.
         batch_wait_ms: How long a question waits for others to be answered with, in milliseconds.
@@ -36,6 +37,7 @@ class ServerSettings:
     max_concurrency: int = 32
     max_question_chars: int = 2000
     max_body_bytes: int = 1 << 20
+    body_timeout_s: float = 10.0
     max_k: int = 50
     batch_size: int = 8
     batch_wait_ms: float = 10.0
@@ -46,11 +48,10 @@ class ServerSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidInputError(f"{name}={value!r}", expected="a whole number of 1 or more", hint=f"{name}=8")
-        wait = self.batch_wait_ms
-        if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait < math.inf:
-            raise InvalidInputError(
-                f"batch_wait_ms={wait!r}", expected="milliseconds, 0 or more", hint="batch_wait_ms=10"
-            )
+        for name, unit, example in (("batch_wait_ms", "milliseconds", 10), ("body_timeout_s", "seconds", 10)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise InvalidInputError(f"{name}={value!r}", expected=f"{unit}, 0 or more", hint=f"{name}={example}")
         key = self.api_key
         if key is not None and (not key or not key.isascii() or not key.isprintable() or " " in key):
             # What it is stays unsaid: errors end in logs.

@@ -44,6 +44,7 @@ _KEYS = {
     "ArrowRight": ("ArrowRight", 39, ""),
     "ArrowDown": ("ArrowDown", 40, ""),
     "Home": ("Home", 36, ""),
+    "Backspace": ("Backspace", 8, ""),
     " ": ("Space", 32, " "),
 }
 _SHIFT = 8

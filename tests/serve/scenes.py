@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -12,13 +13,14 @@ from typing import Any
 import httpx2
 import uvicorn
 from fastapi import FastAPI
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.outputs import GenerationChunk
 from pydantic import Field
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
 from adaptllm_chain.serve import ServerSettings, create_app
-from adaptllm_chain.serve.running import address_of, listen
+from adaptllm_chain.serve.running import address_of, listen, server_config
 from adaptllm_chain.testing import CountingRetriever, Reply, ScriptedLLM
 
 FRANCE = "What is the capital of France?"
@@ -51,12 +53,23 @@ def _info(probability: float | None, read: int, written: int) -> dict[str, Any]:
 
 
 class RetrieverOfK(CountingRetriever):
-    """A retriever with a number of passages, as most have."""
+    """A retriever with a number of passages of its own, and of a call's, as those of vector stores have."""
 
     k: int = 1
 
-    def _find(self, query: str) -> list[Document]:
-        return super()._find(query)[: self.k]
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return self._find(query)[: self._own_k if k is None else k]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        raise NotImplementedError("the service searches in threads")
+
+    @property
+    def _own_k(self) -> int:
+        return self.k
 
 
 class EndlessLLM(ScriptedLLM):
@@ -133,7 +146,7 @@ def served(app: FastAPI) -> Iterator[str]:
     """Run a real server in a thread."""
     with listen("127.0.0.1", 0) as listener:
         address = address_of(listener)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
+        server = uvicorn.Server(server_config(app))
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
@@ -141,6 +154,14 @@ def served(app: FastAPI) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
+
+
+def until(condition: Callable[[], bool], patience_s: float = 60) -> None:
+    """Wait for something that is certain to come."""
+    end = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 class RawClient:

@@ -90,6 +90,8 @@ def test_the_key_is_not_shown() -> None:
         ("batch_wait_ms", -1),
         ("batch_wait_ms", float("nan")),
         ("batch_wait_ms", "10"),
+        ("body_timeout_s", -1),
+        ("body_timeout_s", float("inf")),
     ],
 )
 def test_settings_that_cannot_be(name: str, value: object) -> None:

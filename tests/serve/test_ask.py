@@ -42,9 +42,10 @@ def test_settings() -> None:
     assert send(app, "GET", "/settings").json() == {
         **MODEL,
         "mode": "adaptive",
+        "modes": ["adaptive", "never_retrieve", "always_retrieve"],
         "threshold": None,
         "k": 1,
-        "modes": ["adaptive", "never_retrieve", "always_retrieve"],
+        "max_k": 50,
         "needs_key": True,
         "max_question_chars": 99,
         "passages": 7,
@@ -70,6 +71,7 @@ def test_from_memory() -> None:
             "reason": "the model answered",
             "threshold": None,
             "signal_kind": "exact",
+            "signal_probability": 0.05,
         },
         "context": [],
     }
@@ -105,6 +107,24 @@ def test_passages_as_retrievers_bring_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("id", "source", "told"),
+    [
+        ("/home/ada/notes/mill.md", "/home/ada/notes/mill.md", "mill.md"),
+        ("/home/ada/notes/mill.md#2", "/home/ada/notes/mill.md", "mill.md#2"),
+        ("/home/ada/rows.jsonl:id=/a/b", "/home/ada/rows.jsonl", "rows.jsonl:id=/a/b"),
+        ("/mill.md", "/mill.md", "mill.md"),
+        ("notes/mill.md#2", "notes/mill.md", "notes/mill.md#2"),
+        ("mill-1", "/home/ada/rows.jsonl", "mill-1"),
+        ("https://example.org/mill", "https://example.org/mill", "https://example.org/mill"),
+        (None, "/home/ada/notes/mill.md", None),
+    ],
+)
+def test_where_the_operator_keeps_files_is_not_told(id: str | None, source: str, told: str | None) -> None:
+    passage = Document(id=id, page_content="a", metadata={"source": source})
+    assert [row["id"] for row in passage_rows([passage])] == [told]
+
+
 def test_texts_that_utf8_does_not_know() -> None:
     chain = make_chain(
         ScriptedLLM(script=lambda prompt: "half \ud83d"), policy="always_retrieve", found=["a \udc00 half"]
@@ -138,6 +158,21 @@ def test_a_request_may_choose(server: dict[str, Any], wishes: dict[str, Any], re
     assert {row["decision"]["rule"] for row in rows} == {rule}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_bound_is_told_as_one(*, stream: bool) -> None:
+    """What the model lists leaves 0.1 for all other words: <RET> has at most that, and P(<RET>) itself is not known."""
+    listed = {"content": [{"token": "Paris", "logprob": math.log(0.9), "top_logprobs": [
+        {"token": "Paris", "logprob": math.log(0.9)}, {"token": "London", "logprob": math.log(0.02)}]}]}  # fmt: skip
+    chain = make_chain(ScriptedLLM(script=lambda prompt: Reply("Paris", info={"logprobs": listed})))
+    response = ask(make_app(chain), FRANCE, stream=stream)
+    for row in [data for name, data in events_of(response.text) if name != "token"] if stream else [response.json()]:
+        if isinstance(row, list):  # the passages
+            continue
+        assert row["ret_probability"] is None
+        assert row["decision"]["signal_kind"] == "upper_bound"
+        assert row["decision"]["signal_probability"] == pytest.approx(0.02)
+
+
 def test_k() -> None:
     app = make_app(make_chain(found=["one", "two", "three"]), max_k=2)
     assert [len(ask(app, MILL, k=k).json()["context"]) for k in (None, 1, 2)] == [1, 1, 2]
@@ -148,8 +183,9 @@ def test_k() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ({}, "needs question"),
+        ({}, "the body needs question"),
         ({"question": None}, "question=None"),
+        ({"question": {"question": FRANCE}}, "question={'question': "),
         ({"question": 5}, "question=5"),
         ({"question": ["a"]}, "question=['a']"),
         ({"question": ""}, "is empty"),
@@ -165,7 +201,7 @@ def test_k() -> None:
         ({"question": "?", "k": 1.5}, "k=1.5"),
         ({"question": "?", "k": 10**30}, "k=1"),
         ({"question": "?", "stream": "yes"}, "stream='yes'"),
-        ({"question": "?", "temprature": 1}, "no setting 'temprature'"),
+        ({"question": "?", "temprature": 1}, "the body has no setting 'temprature'"),
         ([], "the body is a JSON list"),
         ("text", "the body is a JSON str"),
     ],
@@ -199,6 +235,42 @@ def test_bodies_that_cannot_be_read(content: bytes, problem: str, code: str) -> 
     assert response.status_code == 400
     assert problem in response.json()["error"]["message"]
     assert response.json()["error"]["code"] == code
+
+
+def test_no_name_of_the_inside_is_told() -> None:
+    response = send(make_app(), "POST", "/ask", json={"question": "?", "k": 0})
+    error = response.json()["error"]
+    assert (error["message"], error["expected"], error["hint"]) == ("k=0", "greater than or equal to 1", '"k": 1')
+
+
+def test_of_two_equal_keys_the_last_counts() -> None:
+    content = b'{"question": "", "question": "What is the capital of France?"}'
+    response = send(make_app(), "POST", "/ask", content=content, headers={"Content-Type": "application/json"})
+    assert response.json()["answer"] == "Paris"
+
+
+@pytest.mark.parametrize(("encoding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 200)])
+def test_packed_bodies_are_not_unpacked(encoding: str, status: int) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    response = send(make_app(), "POST", "/ask", content=json.dumps({"question": FRANCE}), headers=headers)
+    assert response.status_code == status
+    if status != 200:
+        assert response.json()["error"]["code"] == "wrong_content_encoding"
+
+
+async def test_a_body_that_stalls_gives_its_place_up() -> None:
+    async def stalling() -> Any:
+        yield b'{"question": '
+        await asyncio.Event().wait()
+
+    async with client_of(make_app(max_concurrency=1, body_timeout_s=0.01)) as client:
+        headers = {"Content-Type": "application/json"}
+        stalled = await client.post("/ask", content=stalling(), headers=headers)
+        assert (stalled.status_code, stalled.json()["error"]["code"]) == (408, "body_too_slow")
+        assert stalled.headers["connection"] == "close"
+        metrics = (await client.get("/metrics")).text
+    assert "adaptllm_questions_in_flight 0.0" in metrics
+    assert 'adaptllm_rejected_total{reason="body_too_slow"} 1.0' in metrics
 
 
 def test_a_number_too_large_for_a_float() -> None:
@@ -244,7 +316,10 @@ def test_a_body_that_does_not_say_how_long_it_is() -> None:
     assert response.status_code == 413
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("GET", "/ask", 405)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nothing", 404), ("GET", "/ask", 405), ("POST", "/ask/", 404), ("OPTIONS", "/ask", 405)],
+)
 def test_no_such_route(method: str, path: str, status: int) -> None:
     response = send(make_app(), method, path)
     assert response.status_code == status
@@ -385,14 +460,61 @@ async def test_eight_questions_are_one_batch() -> None:
     assert chain.retriever.batches == [8]  # type: ignore[union-attr]
 
 
-async def test_equal_settings_share_a_batch_and_others_do_not() -> None:
+async def test_eight_questions_with_thresholds_of_their_own_are_one_batch() -> None:
+    """Of all, P(<RET>) is 0.9: the thresholds 0.85 and 0.9 are reached, from 0.95 on they are not."""
+    llm = ScriptedLLM(script=reply)
+    chain = make_chain(llm)
+    thresholds = [0.0, 0.25, 0.5, 0.85, 0.9, 0.95, 1.0, None]
+    async with client_of(make_app(chain, batch_size=8, batch_wait_ms=600_000)) as client:
+        responses = await asyncio.gather(
+            *(client.post("/ask", json={"question": MILL, "threshold": threshold}) for threshold in thresholds)
+        )
+    decisions = [response.json()["decision"] for response in responses]
+    assert [decision["threshold"] for decision in decisions] == thresholds
+    assert [decision["rule"] for decision in decisions] == ["probability"] * 7 + ["token"]
+    assert [response.json()["retrieved"] for response in responses] == [True] * 5 + [False, False, True]
+    # One parametric call and one search; then the two that said <RET> in vain are asked together with those that read.
+    assert [len(prompts) for prompts in llm.calls] == [8, 8]
+    assert all("If you need help" in prompt for prompt in llm.calls[0])
+    assert sum("given the context" in prompt for prompt in llm.calls[1]) == 6
+    assert chain.retriever.batches == [6]  # type: ignore[union-attr]
+
+
+async def test_other_modes_and_numbers_of_passages_share_a_batch_too() -> None:
+    llm = ScriptedLLM(script=reply)
+    chain = make_chain(llm, found=["one", "two", "three"])
+    # k=1 is what the server does anyhow.
+    wishes: list[dict[str, Any]] = [
+        {},
+        {"k": 1},
+        {"k": 2},
+        {"k": 3, "mode": "adaptive"},
+        {"k": 2},
+        {"mode": "never_retrieve", "k": 3},
+    ]
+    async with client_of(make_app(chain, batch_size=6, batch_wait_ms=600_000)) as client:
+        responses = await asyncio.gather(*(client.post("/ask", json={"question": MILL, **wish}) for wish in wishes))
+    assert [len(response.json()["context"]) for response in responses] == [1, 1, 2, 3, 2, 0]
+    assert responses[-1].json()["answer"] == "By heart"
+    assert [len(prompts) for prompts in llm.calls] == [6, 5]
+    assert sorted(chain.retriever.batches) == [1, 2, 2], "a search for each k"  # type: ignore[union-attr]
+
+
+async def test_a_wish_that_cannot_be_granted_takes_nothing_from_the_others() -> None:
     llm = ScriptedLLM(script=reply)
     app = make_app(make_chain(llm), batch_size=2, batch_wait_ms=600_000)
-    # k=1 and mode adaptive are what the server does anyhow.
-    wishes = [{}, {"k": 1, "mode": "adaptive"}, {"threshold": 0.5}, {"mode": "adaptive", "threshold": 0.5}]
+    wishes: list[dict[str, Any]] = [
+        {},
+        {"threshold": 3},
+        {"k": 99},
+        {"mode": "sometimes"},
+        {"mode": "never_retrieve", "threshold": 0.5},
+        {},
+    ]
     async with client_of(app) as client:
-        await asyncio.gather(*(client.post("/ask", json={"question": FRANCE, **wish}) for wish in wishes))
-    assert [len(prompts) for prompts in llm.calls] == [2, 2]
+        responses = await asyncio.gather(*(client.post("/ask", json={"question": FRANCE, **wish}) for wish in wishes))
+    assert [response.status_code for response in responses] == [200, 422, 422, 422, 422, 200]
+    assert [len(prompts) for prompts in llm.calls] == [2]
 
 
 async def test_one_question_of_a_batch_fails_alone() -> None:

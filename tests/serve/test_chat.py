@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,19 @@ from openai import AsyncOpenAI, OpenAI
 from pydantic import Field
 
 from adaptllm_chain.testing import Reply, ScriptedLLM
-from tests.serve.scenes import BROKEN, FRANCE, MILL, SECRET, events_of, make_app, make_chain, reply, send, served
+from tests.serve.scenes import (
+    BROKEN,
+    FRANCE,
+    MILL,
+    SECRET,
+    client_of,
+    events_of,
+    make_app,
+    make_chain,
+    reply,
+    send,
+    served,
+)
 
 KEY = "s3cret"
 MODEL = "the model"
@@ -36,6 +49,9 @@ def user(text: Any) -> list[Any]:
 def test_models(client: OpenAI) -> None:
     (model,) = client.models.list().data
     assert (model.id, model.object) == (MODEL, "model")
+    assert client.models.retrieve(MODEL) == model
+    with pytest.raises(openai.NotFoundError, match="there is no model 'another/one'"):
+        client.models.retrieve("another/one")
 
 
 def test_completion(client: OpenAI) -> None:
@@ -137,6 +153,8 @@ def test_the_last_message_of_the_user_is_the_question(client: OpenAI, messages: 
         {"temperature": 0.7, "top_p": 0.9, "seed": 1, "user": "me"},
         {"tools": [], "tool_choice": "none", "response_format": {"type": "text"}, "logprobs": False},
         {"stop": None, "max_tokens": None},
+        {"stop": ["x" * 100] * 4},
+        {"extra_body": {"adaptllm": None}},
     ],
 )
 def test_parameters_that_make_no_difference(client: OpenAI, parameters: dict[str, Any]) -> None:
@@ -159,6 +177,8 @@ def test_parameters_that_make_no_difference(client: OpenAI, parameters: dict[str
         ({"max_tokens": 0}, "max_tokens=0"),
         ({"stop": [""]}, "stop=['']"),
         ({"stop": 5}, "stop=5"),
+        ({"stop": ["x"] * 5}, "stop=['x', "),
+        ({"stop": "x" * 101}, "stop='xxx"),
         ({"messages": []}, "messages=[]"),
         ({"messages": [{"role": "system", "content": "?"}]}, "no message from the user"),
         ({"messages": user("")}, "is empty"),
@@ -166,7 +186,11 @@ def test_parameters_that_make_no_difference(client: OpenAI, parameters: dict[str
         ({"messages": user([{"type": "image_url", "image_url": {"url": "x"}}])}, "parts of the type 'text'"),
         ({"messages": user("x" * 2001)}, "2001 characters"),
         ({"extra_body": {"adaptllm": {"mode": "sometimes"}}}, "mode='sometimes'"),
-        ({"extra_body": {"adaptllm": {"mood": "adaptive"}}}, "adaptllm"),
+        ({"extra_body": {"adaptllm": {"mood": "adaptive"}}}, "adaptllm has no setting 'mood'"),
+        ({"extra_body": {"adaptllm": {"threshold": -1}}}, "adaptllm.threshold=-1"),
+        ({"extra_body": {"adaptllm": ["adaptive"]}}, "adaptllm=['adaptive']"),
+        ({"messages": [*user(FRANCE), {"role": "user", "content": 5}]}, "messages[1].content=5"),
+        ({"messages": [{"content": FRANCE}]}, "messages[0] needs role"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -223,6 +247,22 @@ def test_stop(*, stream: bool) -> None:
         else:
             found.append(response.json()["choices"][0]["message"]["content"])
     assert found == ["Paris\nQ:", "Paris", "Paris", "Paris\nQ"]
+
+
+async def test_answers_that_end_alike_are_batched_whatever_else_they_wish() -> None:
+    llm = ScriptedLLM(script=reply)
+    app = make_app(make_chain(llm), batch_size=2, batch_wait_ms=600_000)
+    wishes: list[dict[str, Any]] = [
+        {"stop": "."},
+        {},
+        {"adaptllm": {"threshold": 0.5, "k": 2}},
+        {"stop": ["."], "adaptllm": {"mode": "always_retrieve"}},
+    ]
+    async with client_of(app) as client:
+        body = {"model": "adaptllm", "messages": user(FRANCE)}
+        await asyncio.gather(*(client.post("/v1/chat/completions", json={**body, **wish}) for wish in wishes))
+    # The first and the last, of which one retrieves: its passages are searched for before anything is asked.
+    assert sorted(len(prompts) for prompts in llm.calls) == [2, 2]
 
 
 class LimitedLLM(ScriptedLLM):

@@ -10,18 +10,24 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
 
+from adaptllm_chain.chain import AdaptiveRetrievalChain
+from adaptllm_chain.cli.bundled import QUESTIONS
 from adaptllm_chain.records import RetSignal
 from adaptllm_chain.reporting.palette import DAY, NIGHT
 from adaptllm_chain.ret import Adaptive
 from adaptllm_chain.ret.policies import Evidence
+from adaptllm_chain.testing import CountingRetriever
 from tests.serve.chromium import Page, find_chromium, visit
-from tests.serve.scenes import served
+from tests.serve.scenes import make_app, served
 from tests.serve.visiting import (
     ATTACK,
     ENDLESS,
     FAINT,
     LOST,
+    PASSAGES,
     RGB,
     SO_SO,
     SURE,
@@ -232,7 +238,7 @@ _SEEN_FOCUS = "(e => e.name === 'mode' ? e.nextElementSibling : e)(document.acti
 
 def test_stop_keeps_what_has_come(page: Page, llm: PausingLLM) -> None:
     llm.gate.clear()
-    page.click("#examples button")  # Who wrote Hamlet?
+    page.click("#examples button")  # What is the capital of Japan?
     page.wait_text("#latest .badge", "From memory")
     finish(page)
     ask_slowly = f"Who wrote {SURE}, slowly?"
@@ -276,21 +282,75 @@ def test_what_is_not_known_is_not_made_up(page: Page) -> None:
 
 def test_a_bound_is_shown_as_one(page: Page) -> None:
     decision = {"rule": "token", "reason": "it answered", "threshold": None, "signal_kind": "upper_bound"}
-    whole = {"retrieved": False, "ret_probability": None, "context": [], "answer": "yes", "seconds": 0.1}
-    bound = {**whole, "decision": {**decision, "signal_probability": 0.12}}
-    with page.answering("ask", 200, told(("done", bound)), {"Content-Type": "text/event-stream"}):
-        ask(page, "one")
-    assert page.text("#latest .label.above") == "P(RET) ≤ 0.12"
+    answer_with(page, "one", {**decision, "signal_probability": 0.12})
+    assert page.text("#latest .label.above") == "P(RET) at most 0.12"
     assert page.count("#latest .bound") == 1
     assert page.count("#latest .needle") == 0
     set_threshold(page, "0.1")
     assert page.text("#would b") == "0 of 1 would be retrieved", "what is not listed is never asked for"
-    with page.answering(
-        "ask", 200, told(("done", {**whole, "decision": decision})), {"Content-Type": "text/event-stream"}
-    ):
-        ask(page, "two")
+    answer_with(page, "two", {**decision, "signal_probability": None})
     assert page.text("#latest .label.above") == "P(RET) not listed"
     assert page.count("#latest .bound, #latest .needle") == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "probability"), [("popularity", "unknown", None), ("decision_model", "judged", 0.9)]
+)
+def test_what_others_decide_by_is_not_p_ret(page: Page, rule: str, kind: str, probability: float | None) -> None:
+    """A popularity of 1000, or a judge's probability, has no place on the scale of P(RET)."""
+    decision = {"rule": rule, "reason": "it is so", "threshold": 1000, "signal_kind": kind}
+    answer_with(page, "one", {**decision, "signal_probability": probability})
+    assert page.text("#latest .label.above") == "P(RET) unknown"
+    assert page.count("#latest .cut, #latest .needle, #latest .bound, .dot") == 0
+    assert "The model was not asked whether it knows." in page.text("#latest .decision")
+    assert page.text("#would b") == "unknown for all 1"
+    assert page.js("document.documentElement.scrollWidth <= innerWidth")
+
+
+def answer_with(page: Page, question: str, decision: dict[str, Any]) -> None:
+    """Ask, and have it answered from memory with this decision."""
+    whole = {"retrieved": False, "ret_probability": None, "context": [], "answer": "yes", "seconds": 0.1}
+    events = told(("done", {**whole, "decision": decision}))
+    with page.answering("ask", 200, events, {"Content-Type": "text/event-stream"}):
+        ask(page, question)
+
+
+def test_no_more_passages_are_asked_for_than_the_server_allows(tab: Page, llm: PausingLLM) -> None:
+    with served(scripted_app(llm, max_k=3)) as address:
+        enter(tab, f"{address}/")
+        for k, valid in (("3", True), ("4", False), ("0", False), ("1.5", False), ("", False), ("2", True)):
+            tab.js("document.getElementById('k').select()")
+            tab.press("Backspace")
+            tab.type(k)
+            assert tab.js("document.getElementById('k').validity.valid") is valid, k
+
+
+def test_passages_are_not_counted_where_the_retriever_cannot_be_told(tab: Page, llm: PausingLLM) -> None:
+    told_nothing = CountingRetriever(documents=PASSAGES)
+    with served(make_app(AdaptiveRetrievalChain(llm=llm, retriever=told_nothing))) as address:
+        enter(tab, f"{address}/")
+        assert tab.js("document.getElementById('k').checkVisibility()") is False
+        ask(tab, f"When was the {LOST} Wheel opened?")
+        assert tab.count("#latest .passages li") == 2
+
+
+def test_the_number_of_passages_is_left_open_where_the_retriever_has_none(tab: Page, llm: PausingLLM) -> None:
+    store = InMemoryVectorStore.from_texts(["one", "two", "three"], DeterministicFakeEmbedding(size=4))
+    with served(make_app(AdaptiveRetrievalChain(llm=llm, retriever=store.as_retriever()))) as address:
+        enter(tab, f"{address}/")
+        ask(tab, f"When was the {LOST} Wheel opened?")
+        assert tab.count("#latest .passages li") == 3
+        tab.js("document.getElementById('k').focus()")
+        tab.type("2")
+        ask(tab, f"When was the {LOST} Wheel opened, then?")
+        assert tab.count("#latest .passages li") == 2
+
+
+def test_the_examples_are_of_the_demo(page: Page) -> None:
+    """Without ``--index`` the server has the demo's articles: what it offers to ask, it can answer."""
+    examples = page.texts("#examples button")
+    assert examples
+    assert set(examples) <= set(QUESTIONS.read_text().splitlines())
 
 
 REFUSALS = {

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import ConfigurableField
+from langchain_core.vectorstores import InMemoryVectorStore
 from prometheus_client.parser import text_string_to_metric_families
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
@@ -138,6 +141,14 @@ class TestFiles:
             assert "POST /ask" in response.json()["error"]["hint"]
 
 
+@pytest.mark.parametrize("path", ["/", "/health", "/settings", "/metrics", "/page/page.css", "/nothing", "/ask"])
+def test_head_is_get_without_the_body(path: str) -> None:
+    app = make_app()
+    head, whole = send(app, "HEAD", path), send(app, "GET", path)
+    assert (head.status_code, head.headers, head.content) == (whole.status_code, whole.headers, b"")
+    assert whole.content
+
+
 @pytest.mark.parametrize("path", ["/", "/health", "/nothing", "/ask"])
 def test_headers_for_browsers(path: str) -> None:
     headers = send(make_app(), "GET", path).headers
@@ -187,7 +198,8 @@ class TestModes:
     def test_without_a_retriever(self) -> None:
         chain = AdaptiveRetrievalChain(llm=ScriptedLLM(script=reply), policy="never_retrieve")
         found = self.settings(chain)
-        assert (found["mode"], found["modes"], found["k"]) == ("never_retrieve", ["never_retrieve"], None)
+        assert (found["mode"], found["modes"]) == ("never_retrieve", ["never_retrieve"])
+        assert (found["k"], found["max_k"]) == (None, None)
         app = make_app(chain)
         for _ in range(2):
             response = ask(app, FRANCE, mode="adaptive")
@@ -233,7 +245,7 @@ class TestModes:
 
     def test_a_retriever_without_k(self) -> None:
         chain = AdaptiveRetrievalChain(llm=ScriptedLLM(script=reply), retriever=CountingRetriever(documents=["one"]))
-        assert self.settings(chain)["k"] is None
+        assert (self.settings(chain)["k"], self.settings(chain)["max_k"]) == (None, None)
         assert ask(make_app(chain), MILL, k=None).status_code == 200
         response = ask(make_app(chain), MILL, k=2)
         assert (response.status_code, "k=2" in response.json()["error"]["message"]) == (422, True)
@@ -242,9 +254,10 @@ class TestModes:
         class Searching(RetrieverOfK):
             search_kwargs: dict[str, Any]
 
-            def _find(self, query: str) -> Any:
-                self.k = self.search_kwargs.get("k", self.k)
-                return super()._find(query)
+            @property
+            def _own_k(self) -> int:
+                k: int = self.search_kwargs.get("k", self.k)
+                return k
 
         for arguments, k in (({}, 1), ({"k": 2}, 2)):
             retriever = Searching(documents=["one", "two", "three"], search_kwargs=arguments)
@@ -252,6 +265,41 @@ class TestModes:
             assert self.settings(chain)["k"] == k
             app = make_app(chain)
             assert [len(ask(app, MILL, k=wanted).json()["context"]) for wanted in (None, 3)] == [k, 3]
+
+    @pytest.mark.parametrize("wrapped", [False, True])
+    def test_the_retriever_of_a_vector_store(self, *, wrapped: bool) -> None:
+        store = InMemoryVectorStore.from_texts(["one", "two", "three"], DeterministicFakeEmbedding(size=4))
+        retriever = store.as_retriever(search_kwargs={"k": 2})
+        chain = AdaptiveRetrievalChain(
+            llm=ScriptedLLM(script=reply), retriever=retriever.with_retry() if wrapped else retriever
+        )
+        assert self.settings(chain)["k"] == 2
+        app = make_app(chain)
+        assert [len(ask(app, MILL, k=wanted).json()["context"]) for wanted in (None, 1, 2, 3)] == [2, 1, 2, 3]
+
+    def test_a_retriever_whose_k_is_a_field_that_may_be_configured(self) -> None:
+        class Fixed(CountingRetriever):
+            k: int = 1
+
+            def _find(self, query: str) -> Any:
+                return super()._find(query)[: self.k]
+
+        fixed = Fixed(documents=["one", "two"])
+        chain = make_chain()
+        for retriever, most in ((fixed, None), (fixed.configurable_fields(k=ConfigurableField(id="k")), 50)):
+            chain = AdaptiveRetrievalChain(llm=ScriptedLLM(script=reply), retriever=retriever)
+            assert (self.settings(chain)["k"], self.settings(chain)["max_k"]) == (1, most)
+            answers = [ask(make_app(chain), MILL, k=k) for k in (None, 1, 2)]
+            assert [answer.status_code for answer in answers] == [200, 200, 422 if most is None else 200]
+        assert [len(answer.json()["context"]) for answer in answers] == [1, 1, 2]
+
+    def test_the_server_s_own_number_of_passages_may_always_be_asked_for(self) -> None:
+        chain = AdaptiveRetrievalChain(
+            llm=ScriptedLLM(script=reply), retriever=RetrieverOfK(documents=["one", "two", "three"], k=3)
+        )
+        app = make_app(chain, max_k=2)
+        assert send(app, "GET", "/settings").json()["max_k"] == 3
+        assert [ask(app, MILL, k=k).status_code for k in (2, 3, 4)] == [200, 200, 422]
 
 
 def test_a_broken_model_does_not_break_the_next_question() -> None:
@@ -276,9 +324,23 @@ class TestListening:
             assert address_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("package", ["fastapi", "uvicorn", "prometheus_client"])
-def test_without_the_extra(package: str) -> None:
-    code = f"import sys; sys.modules[{package!r}] = None; import adaptllm_chain.serve"
+def test_without_the_extra() -> None:
+    packages = ["fastapi", "uvicorn", "prometheus_client"]
+    code = f"""
+import sys
+for package in {packages}:
+    there = sys.modules.get(package)
+    sys.modules[package] = None
+    try:
+        import adaptllm_chain.serve
+    except ImportError as error:
+        print(str(error).replace("\\n", " "))
+    del sys.modules[package]
+    if there is not None:
+        sys.modules[package] = there
+"""
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"the package {package!r} is not installed" in ran.stderr
-    assert "pip install 'adaptllm-chain[serve]'" in ran.stderr
+    assert ran.stderr == ""
+    for package, told in zip(packages, ran.stdout.splitlines(), strict=True):
+        assert f"the package {package!r} is not installed" in told
+        assert "pip install 'adaptllm-chain[serve]'" in told

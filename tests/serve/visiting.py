@@ -23,7 +23,7 @@ ATTACK = "<img src=x onerror=\"document.title='hacked'\"><b>bold</b>"
 ENDLESS = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 2
 # P(<RET>) by a word of the question: those of case D1, and what is known less well.
 SURE, SO_SO, LOST = "Hamlet", "week", "Falkirk"
-KNOWN = {SURE: 0.05, SO_SO: 0.3, LOST: 0.9}
+KNOWN = {SURE: 0.05, SO_SO: 0.3, LOST: 0.9, "Japan": 0.05}
 PASSAGES = [
     Document("# Falkirk Wheel\n\nA 🚤 lift 🚤 in Scotland, opened in 2002.", metadata={"title": "Falkirk Wheel"}),
     Document(f"{ATTACK} {ENDLESS}", metadata={"title": ATTACK, "score": 0.5}),

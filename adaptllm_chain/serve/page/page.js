@@ -203,9 +203,9 @@ function showNotice(error) {
 }
 
 function about({ model, adapter, passages }) {
-  const tuned = adapter ? `with adapter ${adapter}` : "without an adapter";
-  const searched = passages === null ? "" : `, searching ${passages.toLocaleString("en-GB")} passages`;
-  return `${model} ${tuned}${searched}`;
+  const parts = [`Model ${model}`, adapter === null ? "no adapter" : `adapter ${adapter}`];
+  if (passages !== null) parts.push(`${passages.toLocaleString("en-GB")} passages`);
+  return parts.join(" · ");
 }
 
 function decisionWords(decision) {

@@ -28,9 +28,11 @@ export class Panel {
     this.strip = document.getElementById("strip");
     this.shares = document.getElementById("shares");
     this.modes = this.#makeModes(settings);
-    // A retriever that does not say how many it brings cannot be told either.
-    document.getElementById("k-row").hidden = settings.k === null;
-    this.k.disabled = settings.k === null;
+    // Some retrievers cannot be told how many to bring; others do not say how many they bring by themselves.
+    document.getElementById("k-row").hidden = settings.max_k === null;
+    this.k.disabled = settings.max_k === null;
+    this.k.max = settings.max_k;
+    this.k.required = settings.k !== null;
     this.k.value = settings.k;
     // The last one that could be read: while a number is being typed, the field may hold none.
     this.threshold = settings.threshold ?? RESTING;
@@ -44,7 +46,8 @@ export class Panel {
   get policy() {
     const mode = this.modes.find((radio) => radio.checked).value;
     const byThreshold = this.#rule("threshold").checked;
-    return { mode, threshold: byThreshold ? this.threshold : null, k: this.k.disabled ? null : this.k.valueAsNumber };
+    const k = this.k.disabled || this.k.value === "" ? null : this.k.valueAsNumber;
+    return { mode, threshold: byThreshold ? this.threshold : null, k };
   }
 
   /**
@@ -128,7 +131,7 @@ function shares(taken, would, changed, policy) {
   const doubt = would.unknown === 0 ? "" : ` ${DOUBTS[policy.threshold === null ? "token" : "threshold"]}`;
   return [
     share("taken", "So far", taken, `${taken.retrieved} of ${taken.total} retrieved`),
-    share("would", "With these settings", would, wouldWords(would)),
+    share("would", "As set now", would, wouldWords(would)),
     element("p", { class: "quiet", id: "changed" }, `${change}${doubt}`),
   ];
 }

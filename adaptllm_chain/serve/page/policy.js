@@ -10,10 +10,10 @@
  * @typedef {Object} Decision
  * @property {"direct"|"retrieve"} route
  * @property {number|null} probability P(RET), or its upper bound; null where nothing is known.
- * @property {string} kind `exact`, `first_piece`, `upper_bound` or `unknown`.
+ * @property {string} kind `exact`, `first_piece`, `upper_bound`, `judged` or `unknown`.
  * @property {string} rule Which rule decided.
  * @property {string} reason
- * @property {number|null} threshold
+ * @property {number|null} threshold The cut on P(RET), if one decided.
  * @property {string} mode The mode in which it was asked.
  */
 

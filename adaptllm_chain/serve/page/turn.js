@@ -62,15 +62,16 @@ export class Turn {
     this.error = error;
   }
 
-  #read({ retrieved, ret_probability: probability, decision }) {
+  #read({ retrieved, decision }) {
+    const { rule, reason, signal_kind: kind, signal_probability: probability } = decision;
     return {
       route: retrieved ? "retrieve" : "direct",
-      // The result's own probability is null where only a bound is known: the bound stands in the decision.
-      probability: probability ?? decision.signal_probability ?? null,
-      kind: decision.signal_kind,
-      rule: decision.rule,
-      reason: decision.reason,
-      threshold: decision.threshold,
+      // A judge's probability, and a threshold on popularity, are none of P(RET): the reason tells them.
+      probability: kind === "judged" ? null : probability,
+      threshold: rule === "probability" ? decision.threshold : null,
+      kind,
+      rule,
+      reason,
       mode: this.policy.mode,
     };
   }

@@ -14,7 +14,7 @@ const KIND_NOTES = {
 };
 
 /** Rules that decide without asking the model whether it knows. */
-const BLIND_RULES = ["never", "always", "popularity"];
+const BLIND_RULES = ["never", "always", "popularity", "decision_model"];
 
 export class TurnView {
   /**

@@ -15,6 +15,7 @@ export const MODE_NAMES = {
   never_retrieve: "Never",
   always_retrieve: "Always",
   popularity: "By fame",
+  decision_model: "By a judge",
 };
 
 /** @param {number} value @returns {string} Three significant digits, as in the server's reasons. */
@@ -30,7 +31,7 @@ export function figure(value) {
  */
 export function probabilityWords({ probability, kind }) {
   if (probability === null) return kind === "upper_bound" ? "P(RET) not listed" : "P(RET) unknown";
-  const sign = { exact: "=", first_piece: "≈", upper_bound: "≤" }[kind] ?? "≈";
+  const sign = { exact: "=", first_piece: "≈", upper_bound: "at most" }[kind] ?? "≈";
   return `P(RET) ${sign} ${figure(probability)}`;
 }
 

@@ -1,4 +1,4 @@
-"""Bytes for the client: JSON, and server-sent events."""
+"""What goes to a client: JSON, and server-sent events."""
 
 from __future__ import annotations
 

@@ -1,42 +1,17 @@
-"""Counting the tokens that an answer took, as far as the model reports them."""
+"""What is heard while one question is answered: the tokens that it takes, and the decision when it is taken."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of all calls of the model for one question.
-
-    Attributes:
-        prompt_tokens: Those that it read.
-        completion_tokens: Those that it wrote.
-    """
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
-
-    def as_openai(self) -> dict[str, int]:
-        """Write the counts as OpenAI does.
-
-        Returns:
-            The counts and their sum.
-        """
-        return {
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "total_tokens": self.prompt_tokens + self.completion_tokens,
-        }
+from adaptllm_chain.chain.announcing import DECISION_EVENT
+from adaptllm_chain.records import Decision
+from adaptllm_chain.serve.progress import Usage
 
 
 class UsageListener(BaseCallbackHandler):
@@ -77,6 +52,27 @@ class UsageListener(BaseCallbackHandler):
             **kwargs: Not used.
         """
         self._calls.append(None)
+
+
+class DecisionListener(BaseCallbackHandler):
+    """Hears the decision when it is taken: the result tells it only together with the passages.
+
+    Attributes:
+        taken: The decision; there once it has been taken.
+    """
+
+    taken: Decision
+
+    def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
+        """Take the decision.
+
+        Args:
+            name: What the event is called.
+            data: What it tells.
+            **kwargs: Not used.
+        """
+        if name == DECISION_EVENT:
+            self.taken = data
 
 
 def _usage_of(generation: Generation) -> Usage | None:
