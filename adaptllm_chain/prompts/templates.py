@@ -1,14 +1,16 @@
-"""The three prompts of "When to Retrieve" (arXiv:2404.19705), word for word."""
+"""The three prompts of "When to Retrieve" (arXiv:2404.19705), word for word, and their like for untrained models."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Self
 
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from adaptllm_chain.errors import InvalidInputError
+from adaptllm_chain.prompts.few_shot import EXAMPLES, FROM_MEMORY, FROM_PASSAGE, Example, write_parametric
 from adaptllm_chain.records import PromptKind
 
 PARAMETRIC = "Answer the question Q. If you need help answer <RET> to get the context. Q: {question}"
@@ -48,6 +50,29 @@ class PromptTemplates(BaseModel):
                 expected=f"a text that holds {' and '.join(_FIELDS[name])} literally",
             )
         return template
+
+    @classmethod
+    def few_shot(cls, examples: Sequence[Example] = EXAMPLES) -> Self:
+        """Make prompts for a model that was never trained to say ``<RET>``, such as one behind an API.
+
+        The model is told to say it where it is not certain, and shown questions with and without it. This is a
+        way to try adaptive retrieval in minutes. It is not the paper's method, which trains the model because
+        an untuned one does not know well what it does not know; measure it on questions of your own before you
+        rely on it. A model with an adapter that was trained on other prompts is refused together with these. A
+        base model that was never tuned to follow instructions goes on with questions of its own after the
+        answer: give the chain a line break as its ``stop``.
+
+        Args:
+            examples: Pairs of a question and the reply to it, in the order in which they are shown; the reply
+                is ``"<RET>"`` where the passage is to be looked up. Examples from your own field do best.
+
+        Returns:
+            The prompts.
+
+        Raises:
+            InvalidInputError: If an example is no pair of texts, or there is none with or none without ``<RET>``.
+        """
+        return cls(parametric=write_parametric(examples), context=FROM_PASSAGE, closed_book=FROM_MEMORY)
 
     def render(self, kind: PromptKind, question: str, passages: Sequence[Document] = ()) -> str:
         """Fill a template.

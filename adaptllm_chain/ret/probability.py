@@ -13,6 +13,8 @@ from adaptllm_chain.ret.token_logprobs import Position, read_positions, usable
 
 # How tokenizers write white space inside a token when a server reports tokens undecoded.
 _SPACE = " \t\r\n▁ĠĊ"
+# The tokens by which Qwen and DeepSeek, Mistral, and gpt-oss begin the answer.
+_THOUGHTS_END = ("</think>", "[/THINK]", "<|message|>")
 _KINDS = get_args(get_type_hints(RetSignal)["kind"])
 _ROUNDING = 1e-6
 
@@ -30,7 +32,8 @@ def read_signal(*infos: Mapping[str, Any], marker: str = RET) -> RetSignal:
       last one that is, and has no more than what the listed ones leave over;
     * nothing reported, or NaN: ``"unknown"``. No ratio is ever made up.
 
-    White space before the first piece is passed over.
+    White space before the first piece is passed over, and so are the thoughts of a reasoning model,
+    which some servers leave among the log-probabilities though they take them out of the text.
 
     Args:
         *infos: The ``generation_info`` or ``response_metadata`` of the output, or of its stream's
@@ -43,7 +46,7 @@ def read_signal(*infos: Mapping[str, Any], marker: str = RET) -> RetSignal:
     for info in infos:
         if info.get("ret_probability") is not None:
             return _own_signal(info)
-    positions = [position for info in infos for position in read_positions(info)]
+    positions = _answer([position for info in infos for position in read_positions(info)])
     spoken = [position for index, position in enumerate(positions) if _spoken(positions[: index + 1])]
     if not spoken:
         return RetSignal()
@@ -79,6 +82,12 @@ def _own_signal(info: Mapping[str, Any]) -> RetSignal:
     return RetSignal(probability=_clamp(probability), kind=kind)
 
 
+def _answer(positions: Sequence[Position]) -> Sequence[Position]:
+    """Leave out what a reasoning model thought before it answered."""
+    ends = (index for index, position in enumerate(positions) if any(end in position.token for end in _THOUGHTS_END))
+    return positions[max(ends, default=-1) + 1 :]
+
+
 def _spoken(positions: Sequence[Position]) -> bool:
     """Say whether anything but white space has been emitted up to the last of these positions."""
     return any(position.token.strip(_SPACE) for position in positions)
@@ -103,12 +112,13 @@ def _from_first(first: Position, marker: str) -> RetSignal:
     listed = {first.token: first.probability, **first.listed}
     chances = {token: chance for token, chance in listed.items() if chance is not None}
     begun = {token for token in listed if (piece := _piece(token)) and _begins(piece, marker)}
-    # Where a piece of the marker has no number, nothing is known, and no bound holds either.
-    if not chances or not begun <= chances.keys():
+    unnumbered = begun - chances.keys()
+    # Where a listed piece of the marker has no number, nothing is known, and no bound holds either.
+    if not chances or unnumbered & first.listed.keys():
         return RetSignal()
-    if begun:
+    chance = math.fsum(chances[token] for token in begun - unnumbered)
+    if begun and not unnumbered:
         whole = all(_piece(token).startswith(marker) for token in begun)
-        chance = math.fsum(chances[token] for token in begun)
         return RetSignal(probability=_clamp(chance), kind="exact" if whole else "first_piece")
     bounds = [1.0 - math.fsum(chances.values())]
     top = {token: chance for token, chance in first.listed.items() if chance is not None}
@@ -116,7 +126,7 @@ def _from_first(first: Position, marker: str) -> RetSignal:
         # A sampled token may have been added below the top ones: it bounds nothing.
         ranked = [chance for token, chance in top.items() if token != first.token]
         bounds.append(min(ranked or top.values()))
-    return RetSignal(probability=_clamp(min(bounds)), kind="upper_bound")
+    return RetSignal(probability=_clamp(chance + min(bounds)), kind="upper_bound")
 
 
 def _piece(token: str) -> str:

