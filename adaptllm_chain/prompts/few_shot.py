@@ -50,10 +50,10 @@ def write_parametric(examples: Sequence[Example] = EXAMPLES) -> str:
     Raises:
         InvalidInputError: If an example is no pair of texts, or there is none of either kind.
     """
-    if not all(map(_is_pair, examples)):
+    if not isinstance(examples, Sequence) or not all(map(_is_pair, examples)):
         raise InvalidInputError(
             f"examples={examples!r:.200}",
-            expected=f"pairs of a question and its reply, both non-empty texts without {_SLOT}",
+            expected=f"a list of pairs of a question and its reply, both non-empty texts without {_SLOT}",
             hint=f"examples=[('Who wrote Hamlet?', 'Shakespeare'), ('Who built our mill?', '{_MARKER}')]",
         )
     looked_up = sum(reply == _MARKER for _, reply in examples)

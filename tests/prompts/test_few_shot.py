@@ -60,6 +60,8 @@ def test_the_examples_teach_no_habit() -> None:
         ([KNOWN, UNKNOWN, "ab"], "pairs"),
         ("who?", "pairs"),
         ([KNOWN, UNKNOWN, None], "pairs"),
+        (None, "pairs"),
+        (iter([KNOWN, UNKNOWN]), "a list of pairs"),
     ],
 )
 def test_examples_that_cannot_be_shown_are_refused(examples: Any, what: str) -> None:
