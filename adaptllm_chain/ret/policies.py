@@ -170,7 +170,8 @@ class Adaptive(Policy):
             raise MissingLogprobsError(
                 f"the threshold {threshold} needs the probability of <RET>, but the model reports no log-probabilities",
                 expected="generation_info or response_metadata with logprobs that are numbers",
-                hint="ask the model for them, e.g. llm.bind(logprobs=True, top_logprobs=5), use LocalLLM, "
+                hint="ask the model for them, e.g. llm.bind(logprobs=True, top_logprobs=5) (ChatOpenAI: with "
+                "use_responses_api=False), use LocalLLM, "
                 "or decide by the output itself: policy=Adaptive(). If it does report them, but an LLM cache answered: "
                 "in a wrapper (with_retry, with_fallbacks) the cache keeps the text alone; take cache=… off the LLM, "
                 "or the wrapper",
