@@ -100,6 +100,10 @@ _MATCHES = 3
 def _similarity(hypothesis: Encoded, premise: Encoded) -> torch.Tensor:
     """Compare every token of a hypothesis with every one of its premise, layer by layer.
 
+    Args:
+        hypothesis: Its tokens' states.
+        premise: Its tokens' states.
+
     Returns:
         Cosines, shape ``[batch, layers, hypothesis tokens, premise tokens]``.
     """
@@ -109,6 +113,10 @@ def _similarity(hypothesis: Encoded, premise: Encoded) -> torch.Tensor:
 
 def _best_matches(similarity: torch.Tensor, premise_mask: torch.Tensor) -> torch.Tensor:
     """Take the best match of each token of a hypothesis, alone and with its neighbours.
+
+    Args:
+        similarity: Cosines, shape ``[batch, layers, hypothesis tokens, premise tokens]``.
+        premise_mask: Which tokens of a premise are there, shape ``[batch, premise tokens]``.
 
     Returns:
         Shape ``[batch, hypothesis tokens, layers * 3]``.
