@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ from training.nli.figures import baseline, figures, log_loss, word_overlap
 from training.nli.fitting import batches, rate
 from training.nli.items import is_held_out, read_sides, usable_answer
 from training.nli.recipe import NliRecipe
-from training.nli.rows import Item, Row, make_rows, premise_of
+from training.nli.rows import Item, Row, RowKind, make_rows, premise_of
 from training.nli.statements import declarative, plain_statement
 
 NAMES = ["Ada Holm", "Jon Berg", "Lia Moss", "Per Dahl", "Eva Lund", "Kai Roth", "Ida Falk", "Olaf Brandt"]
@@ -34,7 +34,7 @@ def item(number: int) -> Item:
     name, town = NAMES[number % len(NAMES)], TOWNS[number % len(TOWNS)]
     year, mills = 1801 + 7 * number, 3 + number
     passage = Document(
-        f"The old mill of {town} was built by {name} in {year}. It (the mill) has {mills} stones and a wheel. "
+        f"The old mill of {town} was built by {name} in {year}. It has {mills} stones (all of them old) and a wheel. "
         f"The owner in later years was {NAMES[(number + 1) % len(NAMES)]}, who sold it in {year + 40}.",
         metadata={"title": f"Mill of {town}"},
     )
@@ -147,10 +147,7 @@ def test_spans_are_in_order_and_do_not_overlap(text: str) -> None:
 
 def test_all_kinds_are_made_and_the_same_again() -> None:
     made = Counter(row.kind for row in ROWS)
-    assert set(made) == {
-        "answer", "sentence", "shortened", "other_answer", "passage_answer", "other_passage", "retrieved", "swapped",
-        "foreign", "negated",
-    }  # fmt: skip
+    assert set(made) == set(get_args(RowKind))
     assert make_rows(ITEMS, seed=3) == ROWS
     assert make_rows(ITEMS, seed=4) != ROWS
 
@@ -228,6 +225,53 @@ def test_a_swap_changes_one_thing_and_a_negation_adds_one_word() -> None:
 
 def _own_sentences(one: Item) -> list[str]:
     return [text.strip() + "." for text in one.passage.page_content.rstrip(".").split(". ")]
+
+
+def test_joined_rows_say_two_things_and_partial_ones_a_wrong_one() -> None:
+    for row in ROWS:
+        if row.kind == "joined":
+            one = owner(row)
+            parts = row.hypothesis.rstrip(".").casefold()
+            assert any(text.rstrip(".").casefold() in parts for text in _own_sentences(one))
+            assert any(text is not None and text.rstrip(".").casefold() in parts for text in _wordings(one))
+        if row.kind == "partial":
+            one = owner(row)
+            told = [*_own_sentences(one), *(text for text in _wordings(one) if text is not None)]
+            assert row.hypothesis not in told
+            assert any(text.rstrip(".").casefold() in row.hypothesis.casefold() for text in told)
+
+
+def test_an_exchange_keeps_the_words_and_changes_their_order() -> None:
+    rows = [row for row in ROWS if row.kind == "exchanged"]
+    for row in rows:
+        same = [text for text in _own_sentences(owner(row)) if sorted(_plain(text)) == sorted(_plain(row.hypothesis))]
+        assert same
+        assert row.hypothesis not in same
+
+
+def _plain(text: str) -> list[str]:
+    return text.replace(".", "").replace(",", "").split()
+
+
+def test_names_in_a_list_are_not_exchanged() -> None:
+    text = "The mill was run by Ada Holm, Jon Berg and Lia Moss for some years."
+    lone = Item("who ran it", "Ada Holm", ("Ada Holm",), Document(text), ITEMS[0].lookalike)
+    assert not [
+        row for row in make_rows([lone, *ITEMS[:3]], seed=0)[:20] if row.kind == "exchanged" and row.premise == text
+    ]
+
+
+def test_the_title_takes_the_place_of_a_pronoun_where_the_premise_shows_it() -> None:
+    passage = Document("Velm lies here. It was built by Ada Holm in the year 1881.", metadata={"title": "Velm (town)"})
+    rows = [
+        row
+        for seed in range(12)
+        for row in make_rows([Item("who built it", "Ada Holm", ("Ada Holm",), passage, ITEMS[0].lookalike)], seed=seed)
+    ]
+    resolved = [row for row in rows if row.kind == "resolved"]
+    assert resolved
+    assert {row.hypothesis for row in resolved} == {"Velm was built by Ada Holm in the year 1881."}
+    assert all(row.premise.startswith("Velm (town)\n") for row in resolved)
 
 
 def test_a_passage_is_one_premise_in_all_rows_of_a_run() -> None:
@@ -386,13 +430,13 @@ def write_questions(path: Path, count: int) -> Path:
 def test_the_command_trains_and_measures_and_does_so_again(tmp_path: Path) -> None:
     data = write_questions(tmp_path / "mills.jsonl", 40)
     arguments = ["--data", str(data), "--out", str(tmp_path / "out"), "--held-out-share", "0.3"]
-    arguments += ["--epochs", "2", "--batch-size", "16", "--width", "32", "--blocks", "1"]
+    arguments += ["--epochs", "1", "--batch-size", "32", "--width", "32", "--blocks", "1"]
     assert main(arguments) == 0
     written = (tmp_path / "out" / RESULT_FILE).read_text(encoding="utf-8")
     result = json.loads(written)
     training = result["training"]
     assert training["rows"] == sum(result["train_rows"].values())
-    assert training["steps"] == 2 * -(-training["rows"] // 16)
+    assert training["steps"] == -(-training["rows"] // 32)
     assert 0 <= result["held_out"]["auc"] <= 1
     assert set(result["baselines"]) == {"word_overlap", "cosine"}
     assert len(result["probe"]) == 30

@@ -16,21 +16,31 @@ from training.nli.answer_kinds import Kind, kind_of, spans
 from training.nli.statements import declarative, plain_statement
 
 RowKind = Literal[
-    "answer", "sentence", "shortened",
-    "other_answer", "passage_answer", "other_passage", "retrieved", "swapped", "foreign", "negated",
+    "answer", "sentence", "shortened", "joined", "resolved",
+    "other_answer", "passage_answer", "other_passage", "retrieved", "swapped", "exchanged", "foreign", "negated",
+    "partial",
 ]  # fmt: skip
-ENTAILED: frozenset[RowKind] = frozenset({"answer", "sentence", "shortened"})
+ENTAILED: frozenset[RowKind] = frozenset({"answer", "sentence", "shortened", "joined", "resolved"})
 
 # How often what is made, where it can be; the others are made for each question.
 _PLAIN_SHARE = 0.25
-_EASY_SHARE = 0.5
+# Of those whose words alone give them away.
+_EASY_SHARE = 0.4
 _NEGATED_SHARE = 0.5
+_RIGHT_SHARE = 0.5
 _TITLE_SHARE = 0.6
 _SENTENCE_WORDS = range(6, 41)
 
 _ASIDE = re.compile(r"\s*\([^()]*\)|, (?:which|who|where) [^,;]+(?:,(?= \w)|(?=\.\Z))")
 _NEGATABLE = re.compile(r"\b(is|was|are|were|has been|had been|can|will|could|would)\b(?! not\b)")
+_PRONOUN = re.compile(r"(?:It|He|She|They) (?=\w)")
+# What may be written small where a sentence goes on with it; a name may not.
+_OPENING = re.compile(r"(?:A|An|The|This|That|These|It|Its|He|His|She|Her|They|Their|In|On|At|As|After|During)\b")
+_VERB_LIKE = re.compile(r"\b(?!and\b|or\b|the\b)[a-z]+")
 _PLAIN_VERB = re.compile(r'(?<=") is (?=[^"]*\Z)')
+
+# Other items that a row may take something from.
+_OTHERS = 8
 
 T = TypeVar("T")
 
@@ -43,11 +53,14 @@ class Row:
         premise: A passage, with or without its title on a line before; the same in all rows of a run.
         hypothesis: A sentence.
         kind: What it is made of. Entailed: ``answer`` (the right answer as a statement), ``sentence`` (one of the
-            passage's own), ``shortened`` (such a sentence without an aside). Not entailed: ``other_answer`` (an
+            passage's own), ``shortened`` (such a sentence without an aside), ``joined`` (two that are entailed),
+            ``resolved`` (the title in place of the "it" of a sentence). Not entailed: ``other_answer`` (an
             answer of the same kind, to another question), ``passage_answer`` (something else of the same kind in
             the passage), ``other_passage`` (any), ``retrieved`` (the best that the retriever found and that lacks
-            the answer), ``swapped`` (the passage's own sentence with another name or number), ``foreign`` (a
-            sentence of the retrieved passage), ``negated`` (what is entailed, with a "not").
+            the answer), ``swapped`` (the passage's own sentence with another name or number), ``exchanged`` (two
+            names or numbers of such a sentence in one another's place), ``foreign`` (a sentence of the retrieved
+            passage), ``negated`` (what is entailed, with a "not"), ``partial`` (what is entailed, and something
+            about it that is not).
     """
 
     premise: str
@@ -96,7 +109,7 @@ def make_rows(items: Sequence[Item], *, seed: int) -> list[Row]:
     for place, item in enumerate(items):
         maker = _Maker(item, place, seed)
         rows.extend(maker.entailed())
-        rows.extend(maker.not_entailed(answers[kind_of(item.answer)], [other.passage for other in items]))
+        rows.extend(maker.not_entailed(answers[kind_of(item.answer)], items))
     return rows
 
 
@@ -122,34 +135,69 @@ class _Maker:
         longer = self.pick([sentence for sentence in self.sentences if _ASIDE.search(sentence)])
         if longer is not None:
             yield self.row(passage, _ASIDE.sub("", longer), "shortened")
+        if self.own is not None and self.own != self.right:
+            yield self.row(passage, _join(*self.shuffled(self.own, self.right)), "joined")
+        vague = self.pick([sentence for sentence in self.sentences if _PRONOUN.match(sentence)])
+        if vague is not None and (title := self.title()) is not None:
+            yield self.row(passage, _PRONOUN.sub(f"{title} ", vague, count=1), "resolved")
 
-    def not_entailed(self, answers: Sequence[str], passages: Sequence[Document]) -> Iterator[Row]:
-        item, passage = self.item, self.item.passage
-        text = passage.page_content
+    def not_entailed(self, answers: Sequence[str], items: Sequence[Item]) -> Iterator[Row]:
+        others = self.rng.sample(items, min(_OTHERS, len(items)))
+        foreign = self.pick([s for s in _sentences(self.item.lookalike) if s not in self.item.passage.page_content])
+        yield from self.wrong_answers(answers)
+        yield from self.elsewhere(others[0].passage, foreign)
+        yield from self.spoiled(others, foreign)
+
+    def wrong_answers(self, answers: Sequence[str]) -> Iterator[Row]:
+        item = self.item
         wrong = self.pick([answer for answer in answers if not _alike(answer, item.accepted)])
         if wrong is not None:
-            yield self.row(passage, self.state(wrong), "other_answer")
-        near = self.pick([found for found in _like(kind_of(item.answer), text) if not _alike(found, item.accepted)])
+            yield self.row(item.passage, self.state(wrong), "other_answer")
+        found = _like(kind_of(item.answer), item.passage.page_content)
+        near = self.pick([answer for answer in found if not _alike(answer, item.accepted)])
         if near is not None:
-            yield self.row(passage, self.state(near), "passage_answer")
-        yield self.row(item.lookalike, self.right, "retrieved")
-        other = self.rng.choice(passages)
-        if self.chance(_EASY_SHARE) and not holds_answer(other, item.accepted):
+            yield self.row(item.passage, self.state(near), "passage_answer")
+
+    def elsewhere(self, other: Document, foreign: str | None) -> Iterator[Row]:
+        if self.chance(_EASY_SHARE):
+            yield self.row(self.item.lookalike, self.right, "retrieved")
+        if self.chance(_EASY_SHARE) and not holds_answer(other, self.item.accepted):
             yield self.row(other, self.right, "other_passage")
-        foreign = self.pick([sentence for sentence in _sentences(item.lookalike) if sentence not in text])
         if foreign is not None and self.chance(_EASY_SHARE):
-            yield self.row(passage, foreign, "foreign")
-        if self.own is not None and (swapped := self.swap(self.own, self.rng.choice(passages))) is not None:
+            yield self.row(self.item.passage, foreign, "foreign")
+
+    def spoiled(self, others: Sequence[Item], foreign: str | None) -> Iterator[Row]:
+        passage = self.item.passage
+        if self.own is not None and (swapped := self.swap(self.own, others[0].passage)) is not None:
             yield self.row(passage, swapped, "swapped")
-        true = self.pick([told for told in (self.own, self.right) if told is not None])
-        if true is not None and self.chance(_NEGATED_SHARE) and (negated := _negate(true)) is not None:
+        if self.own is not None and (exchanged := self.exchange(self.own)) is not None:
+            yield self.row(passage, exchanged, "exchanged")
+        true = self.right if self.own is None or self.chance(_RIGHT_SHARE) else self.own
+        if self.chance(_NEGATED_SHARE) and (negated := _negate(true)) is not None:
             yield self.row(passage, negated, "negated")
+        more = self.pick(
+            [said for one in others if one.passage != passage and (said := _said_of_someone(one.question))]
+        )
+        if more is not None:
+            yield self.row(passage, f"{true.removesuffix('.')} and {more}.", "partial")
+        if foreign is not None and self.chance(_EASY_SHARE):
+            yield self.row(passage, _join(*self.shuffled(true, foreign)), "partial")
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
 
     def pick(self, choices: Sequence[T]) -> T | None:
         return self.rng.choice(choices) if choices else None
+
+    def shuffled(self, one: str, other: str) -> tuple[str, str]:
+        first, second = self.rng.sample((one, other), 2)
+        return first, second
+
+    def title(self) -> str | None:
+        """Name the article without what tells it apart from others of its name; ``None`` if the premise lacks it."""
+        title = str(self.item.passage.metadata.get("title") or "")
+        shown = bool(title) and premise_of(self.item.passage, self.seed).startswith(title)
+        return re.sub(r"\s*\([^()]*\)$", "", title) if shown else None
 
     def state(self, answer: str) -> str:
         told = declarative(self.item.question, answer)
@@ -170,6 +218,25 @@ class _Maker:
                 if near is not None:
                     return sentence[:start] + near + sentence[end:]
         return None
+
+    def exchange(self, sentence: str) -> str | None:
+        """Put two things of one kind into one another's place."""
+        found = spans(sentence)
+        pairs = [
+            (one, other)
+            for place, one in enumerate(found)
+            for other in found[place + 1 :]
+            if one[0] == other[0]
+            and not _alike(sentence[one[1] : one[2]], [sentence[other[1] : other[2]]])
+            # "Ada, Jon and Lia" says the same in any order.
+            and _VERB_LIKE.search(sentence[one[2] : other[1]])
+        ]
+        pair = self.pick(pairs)
+        if pair is None:
+            return None
+        (_, start, end), (_, other_start, other_end) = pair
+        first, second = sentence[start:end], sentence[other_start:other_end]
+        return sentence[:start] + second + sentence[end:other_start] + first + sentence[other_end:]
 
     def row(self, passage: Document, hypothesis: str, kind: RowKind) -> Row:
         return Row(premise_of(passage, self.seed), hypothesis, kind)
@@ -221,6 +288,18 @@ def _alike(answer: str, others: Sequence[str]) -> bool:
     one = f" {normalise_answer(answer)} "
     rest = [f" {normalise_answer(other)} " for other in others]
     return any(one in other or other in one for other in rest)
+
+
+def _join(one: str, other: str) -> str:
+    rest = other[:1].lower() + other[1:] if _OPENING.match(other) else other
+    return f"{one.removesuffix('.')}, and {rest}"
+
+
+def _said_of_someone(question: str) -> str | None:
+    """Turn "who won the cup" into "won the cup", which may be said of anyone else, and is then wrong."""
+    words = re.sub(r"[\s?.]+$", "", question).split()
+    fits = len(words) > 2 and words[0].lower() == "who" and words[1].lower() not in {"do", "does", "did", "'s"}
+    return " ".join(words[1:]) if fits else None
 
 
 def _negate(sentence: str) -> str | None:
