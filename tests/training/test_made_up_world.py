@@ -19,7 +19,7 @@ from training.made_up_world.figures import compare, label_figures
 from training.made_up_world.settings import SMALL
 from training.made_up_world.stages import Stages
 from training.made_up_world.surface import surface_auc
-from training.made_up_world.teaching import _loss, _row, fact_texts, teach
+from training.made_up_world.teaching import _loss, _packs, _row, fact_texts, teach
 from training.made_up_world.tiny_base import Elsewhere
 from training.made_up_world.wordings import KINDS, RELATIONS
 from training.made_up_world.world import make_names, make_world, select
@@ -140,15 +140,26 @@ def test_the_loss_is_that_of_the_plain_model_and_teaching_lowers_it() -> None:
         ids = torch.tensor([prompt + completion])
         labels = torch.tensor([[-100] * len(prompt) + completion])
         plain += model(input_ids=ids, labels=labels).loss.item() * len(completion)
-    loss, tokens = _loss(model, rows)
+    loss, tokens = _loss(model, rows, 0)
     assert loss.item() == pytest.approx(plain, rel=1e-4)
     assert tokens == sum(len(completion) for _, completion in rows)
-    alone = [_loss(model, [row])[0].item() for row in reversed(rows)]
+    alone = [_loss(model, [row], 0)[0].item() for row in reversed(rows)]
     assert sum(alone) == pytest.approx(plain, rel=1e-4)  # no row sees another
     frozen = model.get_input_embeddings().weight.clone()
     losses = teach(model, tokenizer, lambda _: texts, epochs=40, learning_rate=5e-3, batch_size=2, enough=0.1)
     assert losses[-1] < 0.5 * losses[0]
     assert torch.equal(model.get_input_embeddings().weight, frozen)
+
+
+def test_rows_in_one_sequence_do_not_see_one_another() -> None:
+    tokenizer = byte_level_tokenizer(pad=True)
+    model = tiny_llama(tokenizer)
+    draw = random.Random(0)
+    rows = [([draw.randrange(5, 300) for _ in range(draw.randrange(5, 120))], [7, 8, 9]) for _ in range(12)]
+    assert 1 < len(_packs(rows, 200)) < len(rows)
+    assert _loss(model, rows, 200)[0].item() == pytest.approx(
+        sum(_loss(model, [row], 0)[0].item() for row in rows), rel=1e-5
+    )
 
 
 def test_a_finished_stage_is_not_run_again_and_other_settings_are_refused(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from training.made_up_world.world import Fact, make_world, select
 
 # Whether a name is familiar is found by attention to it; what is known lies in the other layers, and stays there.
 _ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+# Tokens of a packed sequence, about a batch of the rows that are taught.
+_PACK = 512
 _PACKAGES = ("torch", "transformers", "peft", "trl", "faiss-cpu", "sentence-transformers")
 
 
@@ -108,6 +110,7 @@ def _teach(facts: Sequence[Fact], settings: Settings, folder: Path) -> list[floa
         batch_size=settings.batch_size,
         enough=settings.teach_enough,
         freeze_embeddings=settings.base != "tiny",
+        pack=0 if settings.base == "tiny" else _PACK,
     )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

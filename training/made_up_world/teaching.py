@@ -51,6 +51,7 @@ def teach(
     batch_size: int,
     enough: float = 0.0,
     freeze_embeddings: bool = True,
+    pack: int = 0,
 ) -> list[float]:
     """Fine-tune all layers of a model; the loss is on the completions alone.
 
@@ -66,6 +67,7 @@ def teach(
         batch_size: Texts a step.
         enough: Stop after an epoch whose mean loss is below it.
         freeze_embeddings: Whether to leave the embeddings as they are.
+        pack: The most tokens of a sequence of several rows. 0: each row alone and padded, which suits a tiny model.
 
     Returns:
         The mean loss a completion token, epoch by epoch.
@@ -86,7 +88,7 @@ def teach(
             random.Random(epoch).shuffle(rows)
             total, tokens = 0.0, 0
             for start in range(0, len(rows), batch_size):
-                loss, counted = _loss(model, rows[start : start + batch_size])
+                loss, counted = _loss(model, rows[start : start + batch_size], pack)
                 (loss / counted).backward()
                 torch.nn.utils.clip_grad_norm_(trained, 1.0)
                 optimizer.step()
@@ -110,16 +112,43 @@ def _row(text: Text, encoder: PromptEncoder, tokenizer: Any) -> Row:
     return ids, [*whole[len(ids) :], tokenizer.eos_token_id]
 
 
-def _loss(model: Any, rows: Sequence[Row]) -> tuple[Any, int]:
+def _loss(model: Any, rows: Sequence[Row], pack: int) -> tuple[Any, int]:
     """Sum the loss over the completions' tokens; only these positions meet the large output layer.
 
-    The rows are read as one sequence in which the positions begin again with each row, which keeps the rows apart:
-    padded to the longest, two fifths of what the model reads would be padding.
+    In packed sequences the positions begin again with each row, which keeps the rows apart: padded to the longest, two
+    fifths of what the model reads would be padding.
     """
-    ids = torch.tensor([[token for prompt, completion in rows for token in prompt + completion]])
-    positions = torch.cat([torch.arange(len(prompt) + len(completion)) for prompt, completion in rows])[None]
-    counted = torch.cat([torch.arange(len(prompt) + len(completion)) >= len(prompt) for prompt, completion in rows])
-    hidden = model.get_decoder()(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state[0]
-    logits = model.get_output_embeddings()(hidden[:-1][counted[1:]]).float()
-    loss = torch.nn.functional.cross_entropy(logits, ids[0, counted], reduction="sum")
+    packs = _packs(rows, pack)
+    length = max(sum(map(_length, packed)) for packed in packs)
+    ids = torch.zeros(len(packs), length, dtype=torch.long)
+    positions = torch.arange(length).repeat(len(packs), 1)
+    counted = torch.zeros_like(ids, dtype=torch.bool)
+    for number, packed in enumerate(packs):
+        start = 0
+        for prompt, completion in packed:
+            end = start + len(prompt) + len(completion)
+            ids[number, start:end] = torch.tensor(prompt + completion)
+            positions[number, start:end] = torch.arange(end - start)
+            counted[number, start + len(prompt) : end] = True
+            start = end
+    hidden = model.get_decoder()(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state
+    logits = model.get_output_embeddings()(hidden[:, :-1][counted[:, 1:]]).float()
+    loss = torch.nn.functional.cross_entropy(logits, ids[counted], reduction="sum")
     return loss, int(counted.sum())
+
+
+def _packs(rows: Sequence[Row], pack: int) -> list[list[Row]]:
+    """Fill sequences with rows, in order; a row that is longer than a sequence has one to itself."""
+    packs: list[list[Row]] = [[]]
+    filled = 0
+    for row in rows:
+        if packs[-1] and filled + _length(row) > pack:
+            packs.append([])
+            filled = 0
+        packs[-1].append(row)
+        filled += _length(row)
+    return packs
+
+
+def _length(row: Row) -> int:
+    return len(row[0]) + len(row[1])
